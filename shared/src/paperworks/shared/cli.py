@@ -23,6 +23,7 @@ import typer
 from .errors import InputError, MissingExtraError, expected
 
 GROUP = "paperworks.papers"
+_INTERRUPTED = 130
 
 OutOption = Annotated[str, typer.Option("--out", "-o", help="Where to write; - is stdout.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
@@ -185,12 +186,17 @@ def run(arguments: Sequence[str]) -> int:
             app, name, arguments = paper.app, f"paperworks {paper.slug}", arguments[1:]
         else:
             app, name = _root(), "paperworks"
+        # Outside its standalone mode the parser returns the code of an exit or of Ctrl-C.
         result = app(args=arguments, prog_name=name, standalone_mode=False)
+        if result == _INTERRUPTED:
+            raise KeyboardInterrupt
         return result if isinstance(result, int) and not isinstance(result, bool) else 0
     except (InputError, MissingExtraError) as error:
         return _complain(str(error), 2)
     except (KeyboardInterrupt, typer.Abort):
-        return _complain("interrupted; what was saved is found again by the same command", 130)
+        return _complain(
+            "interrupted; what was saved is found again by the same command", _INTERRUPTED
+        )
     except BrokenPipeError:
         return 1
     except OSError as error:
@@ -257,7 +263,7 @@ def _reproduce(
         share = str(max(1, (os.cpu_count() or 1) // jobs))
         environ = {"OMP_NUM_THREADS": share, "NUMBA_NUM_THREADS": share} | environ
 
-    own = [sys.executable, "-m", __name__]
+    own = [sys.executable, "-m", "paperworks.shared.cli"]
     codes = _run_each(
         [
             [*own, name, "reproduce", *options, *["--fresh"] * fresh]

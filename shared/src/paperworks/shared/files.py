@@ -139,7 +139,8 @@ class Checkpoints:
     def load(self, name: str) -> dict[str, Any] | None:
         """Return what was saved under ``name``, or None; a damaged file counts as absent."""
         try:
-            with np.load(self._path(name), allow_pickle=False) as file:
+            # numpy leaves a file that it opened itself open when it is damaged.
+            with self._path(name).open("rb") as handle, np.load(handle) as file:
                 values = json.loads(file["json"].tobytes())
                 return values | {key[1:]: file[key] for key in file.files if key != "json"}
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):

@@ -61,8 +61,9 @@ def to_html(reports: Sequence[Report]) -> str:
     )
 
 
-def to_markdown(reports: Sequence[Report], *, paper_column: bool = True) -> str:
-    """Render the claims of reports as a Markdown table."""
+def to_markdown(reports: Sequence[Report]) -> str:
+    """Render the claims as a Markdown table; several papers get a column of slugs."""
+    paper_column = len(reports) > 1
     names = ["Claim", "Source", "Paper", "Measured", "Verdict"]
     rows = [["Slug", *names] if paper_column else names]
     rows.append(["---"] * len(rows[0]))

@@ -6,6 +6,7 @@ import datetime
 import hashlib
 import importlib.metadata
 import importlib.util
+import json
 import os
 import platform
 import re
@@ -19,7 +20,7 @@ from typing import Any
 
 from .claims import Claim, Claims, Outcome, Run, Scale, Verdict
 from .errors import InputError, MissingExtraError
-from .files import read_json, write_json, write_text
+from .files import read_json, to_json, write_json, write_text
 from .statistics import Interval
 
 FORMAT = 1
@@ -121,7 +122,7 @@ def measure(claim: Claim, run: Run) -> dict[str, Any]:
         verdict = claim.untested_verdict(run.scale)
     else:
         verdict = Verdict.HOLDS if outcome.holds else Verdict.FAILS
-    return {
+    result = {
         "id": claim.id,
         "statement": claim.statement,
         "source": claim.source,
@@ -138,6 +139,7 @@ def measure(claim: Claim, run: Run) -> dict[str, Any]:
         "tables": [vars(table) for table in outcome.tables],
         "figures": [_drawn(figure) for figure in outcome.figures],
     }
+    return json.loads(to_json(result))  # the same whether it was just measured or found again
 
 
 def exit_code(reports: Sequence[Mapping[str, Any]]) -> int:

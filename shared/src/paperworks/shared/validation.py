@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .errors import expected, shorten
+from .errors import expected
 
 
 def check_number(
@@ -228,4 +228,4 @@ def _refuse(name: str, array: np.ndarray, wrong: np.ndarray, expectation: str) -
     if wrong.any():
         where = tuple(int(i) for i in np.argwhere(wrong)[0]) if array.ndim else ()
         index = f"[{', '.join(map(str, where))}]" if where else ""
-        raise expected(f"{name}{index}", expectation, shorten(array[where].item()))
+        raise expected(f"{name}{index}", expectation, array[where].item())
