@@ -58,7 +58,9 @@ def _run_bounds(edges, place):
 
 
 @njit(cache=True, nogil=True)
-def _encode_steps(register, stack, edges, directed, words, word_nodes, word_offsets, nodes, offsets, total, steps):
+def _encode_steps(
+    register, stack, edges, directed, words, word_nodes, word_offsets, nodes, offsets, total, steps
+):
     """Move ``steps`` edges from the arrays into the state. ``total`` is the sum of the vertex counts."""
     head = np.uint64(register[_HEAD])
     size = np.int64(register[_SIZE])
@@ -177,7 +179,19 @@ def encode(
         steps = min(_CHUNK, size - begin)
         stack = _with_room(stack, int(register[_SIZE]))
         total = 2 * (size - begin) + num_nodes * bias
-        _encode_steps(register, stack, edges, directed, words, word_nodes, word_offsets, nodes, offsets, total, steps)
+        _encode_steps(
+            register,
+            stack,
+            edges,
+            directed,
+            words,
+            word_nodes,
+            word_offsets,
+            nodes,
+            offsets,
+            total,
+            steps,
+        )
         if progress is not None:
             progress(steps)
     return int(register[_HEAD]), stack[: register[_SIZE]].copy()

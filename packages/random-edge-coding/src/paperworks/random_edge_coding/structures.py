@@ -231,7 +231,17 @@ def key_tree(distinct, *, repeated):
     inner_size = np.zeros(inner, np.int32)
     register = np.array([0, 0, 1, 0], np.int64)
     keys[0] = _FREE
-    return keys, counts, leaf_size, leaf_next, inner_keys, inner_prefix, inner_child, inner_size, register
+    return (
+        keys,
+        counts,
+        leaf_size,
+        leaf_next,
+        inner_keys,
+        inner_prefix,
+        inner_child,
+        inner_size,
+        register,
+    )
 
 
 def key_tree_bytes(distinct, *, repeated):
@@ -243,7 +253,17 @@ def key_tree_bytes(distinct, *, repeated):
 @njit(cache=True)
 def _split(tree, parent, slot, child, is_leaf):
     """Split the full ``child`` at ``slot`` of ``parent`` in two halves."""
-    keys, counts, leaf_size, leaf_next, inner_keys, inner_prefix, inner_child, inner_size, register = tree
+    (
+        keys,
+        counts,
+        leaf_size,
+        leaf_next,
+        inner_keys,
+        inner_prefix,
+        inner_child,
+        inner_size,
+        register,
+    ) = tree
     if is_leaf:
         half = LEAF // 2
         new = register[_LEAVES]
