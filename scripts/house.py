@@ -5,6 +5,7 @@ Standard library only: the scripts run on a machine that has Python and git and 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -31,6 +32,23 @@ def slugs() -> list[str]:
 def folder(slug: str, root: Path = ROOT) -> Path:
     """Return the folder of a paper's package, or of the shared one for ``"shared"``."""
     return root / "shared" if slug == "shared" else root / "packages" / slug
+
+
+def affected(base: str) -> list[str]:
+    """Return the packages to test after the changes since a git revision, "shared" among them.
+
+    A change in a paper's folder concerns that paper; in shared/ or anywhere else at the root, all.
+    """
+    changed = call(["git", "diff", "--name-only", f"{base}...HEAD"]).stdout.split("\n")
+    everything = ["shared", *slugs()]
+    found = set()
+    for path in filter(None, changed):
+        parts = path.split("/")
+        if parts[0] == "packages" and len(parts) > 2:
+            found.add(parts[1])
+        elif not path.endswith(".md"):
+            return everything
+    return [slug for slug in everything if slug in found]
 
 
 def project(slug: str, root: Path = ROOT) -> dict:
@@ -149,7 +167,10 @@ def check_wheel(slug: str, wheel: Path, shared_wheel: Path, place: Path) -> Path
 
 
 def _verdicts(report: Path) -> list[str]:
-    import json
-
     claims = json.loads((report / "report.json").read_text(encoding="utf-8"))["claims"]
     return [claim["verdict"] for claim in claims]
+
+
+if __name__ == "__main__":
+    # For CI: the packages to test, as JSON; all of them without a base revision.
+    print(json.dumps(affected(sys.argv[1]) if sys.argv[1:] else ["shared", *slugs()]))

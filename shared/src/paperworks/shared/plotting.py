@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import io
 import re
 from typing import Any
@@ -42,10 +43,9 @@ def figure(
         In the house style.
     """
     matplotlib = require("matplotlib", package="paperworks-shared", extra="report")
-    from cycler import cycler
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(STYLE | {"axes.prop_cycle": cycler(color=COLOURS)}):
+    with matplotlib.rc_context(STYLE | {"axes.prop_cycle": matplotlib.cycler(color=COLOURS)}):
         made = Figure(figsize=size)
         return made, made.subplots(rows, columns, **subplots)
 
@@ -64,8 +64,6 @@ def to_svg(drawing: Any, label: str = "") -> str:
         The accessible name.
     """
     matplotlib = require("matplotlib", package="paperworks-shared", extra="report")
-    from markupsafe import escape
-
     buffer = io.StringIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "paperworks"}):
         drawing.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
@@ -74,7 +72,7 @@ def to_svg(drawing: Any, label: str = "") -> str:
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"#000000\b|(?<=[:\"' ])black\b", "currentColor", svg)
     # matplotlib leaves the initial fill of text and glyphs to the renderer, which is black.
-    head = f'<svg fill="currentColor" role="img" aria-label="{escape(label)}" '
+    head = f'<svg fill="currentColor" role="img" aria-label="{html.escape(label)}" '
     svg = svg.replace("<svg ", head, 1)
     svg = re.sub(r'(<svg[^>]*?) width="[\d.]+pt" height="[\d.]+pt"', r"\1", svg, count=1)
     prefix = "f" + hashlib.blake2b((label + svg).encode(), digest_size=5).hexdigest()
