@@ -91,6 +91,9 @@ def test_release(copy):
     tags = house.call(["git", "tag"], cwd=copy).stdout.split()
     assert sorted(tags) == sorted([f"shared-v{shared}", f"{slug}-v{version}"])
     assert "is tagged already" in release(slug, version)[1]
+    kept = copy.parent / "dist"
+    assert release(slug, version, "--tagged", "--out", str(kept))[0] == 0
+    assert sorted(path.suffix for path in kept.iterdir()) == [".gz", ".whl"]
     (copy / "new.txt").write_text("x")
     assert "uncommitted changes" in release(slug, version)[1]
 
