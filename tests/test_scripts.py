@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -156,3 +157,17 @@ def test_publish_and_install_from_an_index(wheels, index, tmp_path):
     command = house.program(python, "paperworks")
     assert slug in house.call([command, "list"], cwd=tmp_path).stdout
     assert "reproduce" in house.call([command, slug, "--help"], cwd=tmp_path).stdout
+
+
+def test_root_readme_runs(copy):
+    """The two commands of the README; ./scripts/test is what runs this test."""
+    blocks = re.findall(
+        r"^```bash\n(.*?)^```$", (house.ROOT / "README.md").read_text(), re.M | re.S
+    )
+    commands = [block.split("#")[0].strip() for block in blocks]
+    assert commands == ["./scripts/reproduce", "./scripts/test"]
+    done = house.call([copy / "scripts" / "reproduce"], cwd=copy, check=False)
+    assert done.returncode in (0, 1), done.stdout
+    page = (copy / "reproduction" / "index.html").read_text()
+    for slug in house.slugs():
+        assert f'data-paper="{slug}"' in page

@@ -75,7 +75,7 @@ def test_verb(demo):
     [
         (["no-such"], 2, "no paper or command 'no-such'; installed papers: "),
         (["demo-paper", "triple", 3], 2, "triple"),
-        (["demo-paper", "double", "x"], 2, "'number'"),
+        (["demo-paper", "double", "x"], 2, "number"),
         (["demo-paper", "double"], 2, "number"),
         (["demo-paper", "double", 1, "--loud"], 2, "--loud"),
         (["demo-paper", "double", "--", -1], 2, "error: number: expected >= 0, found less\n"),
@@ -106,7 +106,7 @@ def test_mistakes(demo, arguments, code, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = run_command(*arguments)
     assert result.exit_code == code
-    assert message in result.stderr
+    assert message.lower() in result.stderr.lower()
     assert result.stderr.count("\n") == (1 if message else 0)
 
 
