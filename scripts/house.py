@@ -139,7 +139,7 @@ def lower_bound(slug: str, root: Path = ROOT) -> str:
     for line in project(slug, root)["project"]["dependencies"]:
         match = re.fullmatch(r"paperworks-shared(?:\[[^]]*\])?\s*>=\s*([0-9.]+)", line)
         if match:
-            return match[1]
+            return ".".join([*match[1].split("."), "0", "0"][:3])
     raise FailedCheckError(f"{slug}: expected a dependency 'paperworks-shared>=VERSION'")
 
 

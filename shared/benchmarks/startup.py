@@ -28,8 +28,8 @@ def main():
         print(f"| `paperworks {slug} --help` | {seconds([*COMMAND, slug, '--help']):.3f} | < 0.8 |")
         module = f"paperworks.{slug.replace('-', '_')}"
         every = f"import {module} as m; [getattr(m, name) for name in m.__all__]"
-        print(f"| `import {module}` | {seconds([sys.executable, '-c', f'import {module}']):.3f} | |")
-        print(f"| all public names of it | {seconds([sys.executable, '-c', every]):.3f} | |")
+        for what, code in ((f"`import {module}`", f"import {module}"), ("all its names", every)):
+            print(f"| {what} | {seconds([sys.executable, '-c', code]):.3f} | |")
 
 
 if __name__ == "__main__":
