@@ -64,6 +64,9 @@ def to_svg(drawing: Any, label: str = "") -> str:
         The accessible name.
     """
     matplotlib = require("matplotlib", package="paperworks-shared", extra="report")
+    for axes in drawing.axes:
+        if (legend := axes.get_legend()) is not None:
+            legend.set_frame_on(False)  # its frame is white in either colour scheme
     buffer = io.StringIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "paperworks"}):
         drawing.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
