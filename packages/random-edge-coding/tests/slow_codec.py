@@ -1,4 +1,4 @@
-"""Random Edge Coding written a second time, with Python's big integers and lists only: the oracle for the fast codec."""
+"""Random Edge Coding once more, with Python's integers and lists only: the oracle of the fast one."""
 
 import zlib
 from fractions import Fraction

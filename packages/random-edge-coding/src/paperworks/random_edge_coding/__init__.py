@@ -1,4 +1,4 @@
-"""One-shot compression of large labelled graphs with Random Edge Coding (bits-back coding with ANS)."""
+"""One-shot compression of large labelled graphs: Random Edge Coding, bits-back coding with ANS."""
 
 import lazy_loader
 

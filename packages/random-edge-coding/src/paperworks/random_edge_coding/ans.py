@@ -1,10 +1,11 @@
-"""Asymmetric numeral systems with arbitrary totals: the two kernels that move bits in and out of the state.
+"""Asymmetric numeral systems with arbitrary totals: how intervals go into the state and come out.
 
-The state is a pair (``head``, stack of 32-bit words). ``L = 2**31``; the head lies in ``[L, 2**63)``, except that
-it may fall below ``L`` while the stack is empty. That exception is what lets coding start without random words
-under the head: popping from a small head simply returns small values, and the inverse operation restores it.
+The state is a pair: the head and a stack of 32-bit words. With ``L = 2**31`` the head lies in
+``[L, 2**63)``, except that it may fall below ``L`` while the stack is empty. That exception is what
+lets coding start without random words under the head: popping from a small head returns small
+values, and the inverse operation restores it.
 
-All arithmetic is on unsigned 64-bit integers and exact, so the same bytes come out on every platform.
+All arithmetic is on unsigned 64-bit integers and exact: the same bytes on every platform.
 """
 
 import numpy as np
@@ -21,7 +22,7 @@ _MASK = np.uint64(0xFFFFFFFF)
 _ONE = np.uint64(1)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def push(head, size, stack, start, freq, total):
     """Encode the interval ``[start, start + freq)`` of ``total``.
 
@@ -55,7 +56,7 @@ def push(head, size, stack, start, freq, total):
     return head, size
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def open_pop(head, size, stack, total):
     """First half of a pop: the position in ``[0, total)`` that identifies the symbol.
 
@@ -82,9 +83,9 @@ def open_pop(head, size, stack, total):
     return np.int64(head - quotient * total), quotient, size
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def close_pop(position, quotient, size, stack, start, freq):
-    """Second half of a pop: remove the symbol with the interval ``[start, start + freq)`` that holds ``position``.
+    """Second half of a pop: remove the symbol whose interval ``[start, start + freq)`` was found.
 
     Returns
     -------
@@ -98,7 +99,7 @@ def close_pop(position, quotient, size, stack, start, freq):
     return head, size
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def push_bit(head, size, stack, bit):
     """`push` of one fair bit (``start = bit``, ``freq = 1``, ``total = 2``)."""
     if head >> _WORD >= _LOWER >> _ONE:
@@ -112,7 +113,7 @@ def push_bit(head, size, stack, bit):
     return head, size
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def pop_bit(head, size, stack):
     """Inverse of `push_bit`.
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
 from paperworks.shared.cli import JsonOption, OutOption, Paper, command_group, emit
 from paperworks.shared.errors import InputError
 from paperworks.shared.progress import progress_bar
@@ -25,18 +26,35 @@ paper = Paper(
     app=app,
 )
 
-Edges = Annotated[str, typer.Argument(help="Edge list (text, CSV, Parquet, mtx, npz, TUDataset; .gz .xz .zst); - is stdin.")]
+Edges = Annotated[
+    str,
+    typer.Argument(
+        help="Edge list (text, CSV, Parquet, mtx, npz, TUDataset; .gz .xz .zst); - is stdin."
+    ),
+]
 Packed = Annotated[str, typer.Argument(help="Compressed graph; - is stdin.")]
 Format = Annotated[str, typer.Option(help="auto, text, csv, parquet, mtx, npz or tu.")]
 Directed = Annotated[
-    bool | None, typer.Option("--directed/--undirected", help="By default what the file says, else undirected.")
+    bool | None,
+    typer.Option("--directed/--undirected", help="By default what the file says, else undirected."),
 ]
-Relabel = Annotated[bool, typer.Option("--relabel", help="Number the ids that occur; keep the original ones in a table.")]
+Relabel = Annotated[
+    bool,
+    typer.Option("--relabel", help="Number the ids that occur; keep the original ones in a table."),
+]
 Simple = Annotated[bool, typer.Option("--simple", help="Drop loops and repeated edges.")]
-Nodes = Annotated[int | None, typer.Option(help="Number of vertices; by default the largest id + 1.", min=0)]
-Columns = Annotated[str | None, typer.Option(metavar="A,B", help="The two columns of a CSV or Parquet file.")]
-Bias = Annotated[str, typer.Option(help="The urn's bias, an integer >= 1, or auto: the best power of two.")]
-Memory = Annotated[float, typer.Option(help="Refuse a graph that needs more memory than this, in GiB.", min=0.001)]
+Nodes = Annotated[
+    int | None, typer.Option(help="Number of vertices; by default the largest id + 1.", min=0)
+]
+Columns = Annotated[
+    str | None, typer.Option(metavar="A,B", help="The two columns of a CSV or Parquet file.")
+]
+Bias = Annotated[
+    str, typer.Option(help="The urn's bias, an integer >= 1, or auto: the best power of two.")
+]
+Memory = Annotated[
+    float, typer.Option(help="Refuse a graph that needs more memory than this, in GiB.", min=0.001)
+]
 
 
 @app.command()
@@ -50,7 +68,9 @@ def compress(
     nodes: Nodes = None,
     columns: Columns = None,
     bias: Bias = "1",
-    shards: Annotated[int, typer.Option(help="Parts to code in parallel; costs log2(shards) bits an edge.")] = 1,
+    shards: Annotated[
+        int, typer.Option(help="Parts to code in parallel; costs log2(shards) bits an edge.")
+    ] = 1,
 ) -> None:
     """Compress an edge list."""
     from paperworks.shared.files import write_bytes
@@ -61,12 +81,15 @@ def compress(
     with progress_bar("compressing") as progress:
         data = pack(graph, bias=_bias(bias), shards=shards, labels=labels, progress=progress)
     if shards > 1:
-        _say(f"{shards} shards: about {graph.num_edges * math.log2(shards) / 8:.0f} bytes more than one")
+        extra = graph.num_edges * math.log2(shards) / 8
+        _say(f"{shards} shards take about {extra:.0f} bytes more than one")
     write_bytes(out, data)
 
 
 @app.command()
-def decompress(packed: Packed, out: OutOption = "-", format: Format = "auto", max_memory: Memory = 8.0) -> None:
+def decompress(
+    packed: Packed, out: OutOption = "-", format: Format = "auto", max_memory: Memory = 8.0
+) -> None:
     """Restore the edge list."""
     from .container import decompress as unpack
     from .container import read_labels
@@ -117,7 +140,9 @@ def bits(
     value = _bias(bias)
     found = information(graph, best_bias(graph) if value == "auto" else value)
     result = {"num_nodes": graph.num_nodes, "directed": graph.directed, "loops": graph.num_loops}
-    result |= {"repeated": graph.num_repeated} | asdict(found) | {"bits_per_edge": found.bits_per_edge}
+    result |= (
+        {"repeated": graph.num_repeated} | asdict(found) | {"bits_per_edge": found.bits_per_edge}
+    )
     emit(result, json, lambda: _print_bits(result))
 
 
@@ -147,12 +172,18 @@ def verify(
         table = read_labels(data, max_memory=limit)
         header = peek(data)
     directed = header.directed if directed is None else directed
-    graph, labels = _read(edges, format, directed, relabel or table is not None, simple, nodes, columns)
+    graph, labels = _read(
+        edges, format, directed, relabel or table is not None, simple, nodes, columns
+    )
     same_labels = table is None or (labels is not None and table.tolist() == labels.tolist())
     result = {"same": graph == restored and same_labels}
     if not result["same"]:
         result |= {"expected": repr(graph), "found": repr(restored)}
-    emit(result, json, "same graph" if result["same"] else f"different: expected {graph}, found {restored}")
+    emit(
+        result,
+        json,
+        "same graph" if result["same"] else f"different: expected {graph}, found {restored}",
+    )
     if not result["same"]:
         raise typer.Exit(1)
 
@@ -170,9 +201,17 @@ def _read(
 
     pair = tuple(columns.split(",")) if columns is not None else None
     if pair is not None and len(pair) != 2:
-        raise InputError(f"columns: expected two names with a comma between them, found {columns!r}")
+        raise InputError(
+            f"columns: expected two names with a comma between them, found {columns!r}"
+        )
     graph, labels = read_edges(
-        edges, format=format, directed=directed, relabel=relabel, num_nodes=nodes, columns=pair, notice=_say
+        edges,
+        format=format,
+        directed=directed,
+        relabel=relabel,
+        num_nodes=nodes,
+        columns=pair,
+        notice=_say,
     )
     if simple:
         kept = graph.simple()

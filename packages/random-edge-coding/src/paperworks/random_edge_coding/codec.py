@@ -1,10 +1,13 @@
-"""Random Edge Coding: bits-back coding of an edge multiset under Polya's urn, with the ANS state in numba kernels."""
+"""Random Edge Coding: bits-back coding of an edge multiset under Polya's urn."""
 
+import zlib
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 from numba import njit
 
+from . import ans, structures
 from .ans import LOWER, close_pop, open_pop, pop_bit, push, push_bit
 from .structures import (
     bitmap_rank,
@@ -22,15 +25,16 @@ from .structures import (
 
 _CHUNK = 1 << 17  # edges between two looks at the progress callback and at Ctrl-C
 
-#: State register: head, number of words on the stack, edges left (encoder) or done (decoder), failure flag.
-_HEAD, _SIZE, _EDGES, _FAILED = 0, 1, 2, 3
+# State register: head, number of words on the stack, edges left (encoder) or done (decoder),
+# failure flag, and the fingerprint of the sources that the kernels were compiled from.
+_HEAD, _SIZE, _EDGES, _FAILED, _SOURCES = range(5)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _run_bounds(edges, place):
-    """First and one-past-last place of the copies of the edge at ``place`` in the sorted array ``edges``."""
+    """First place and end of the copies of the edge at ``place`` in the sorted ``edges``."""
     u, v = edges[place, 0], edges[place, 1]
-    low, first = -1, place
+    first = place
     step = 1
     while first - step >= 0 and edges[first - step, 0] == u and edges[first - step, 1] == v:
         first -= step
@@ -57,72 +61,122 @@ def _run_bounds(edges, place):
     return first, last + 1
 
 
-@njit(cache=True, nogil=True)
-def _encode_steps(
-    register, stack, edges, directed, words, word_nodes, word_offsets, nodes, offsets, total, steps
-):
-    """Move ``steps`` edges from the arrays into the state. ``total`` is the sum of the vertex counts."""
-    head = np.uint64(register[_HEAD])
-    size = np.int64(register[_SIZE])
-    left = np.int64(register[_EDGES])
-    size_all = len(edges)
-    for _ in range(steps):
-        position, quotient, size = open_pop(head, size, stack, left)
-        place = bitmap_take(words, word_nodes, word_offsets, position)
-        u = np.int64(edges[place, 0])
-        v = np.int64(edges[place, 1])
-        start, copies = position, np.int64(1)
-        if (place > 0 and edges[place - 1, 0] == u and edges[place - 1, 1] == v) or (
-            place + 1 < size_all and edges[place + 1, 0] == u and edges[place + 1, 1] == v
-        ):
-            first, end = _run_bounds(edges, place)
-            start = bitmap_rank(words, word_nodes, word_offsets, first)
-            copies = bitmap_rank(words, word_nodes, word_offsets, end) - start + 1
-        head, size = close_pop(position, quotient, size, stack, start, copies)
-        left -= 1
-        if not directed and u != v:
-            bit, head, size = pop_bit(head, size, stack)
-            if bit:
-                u, v = v, u
-        start, count = tree_add(nodes, offsets, u, -1)
-        total -= 1
-        head, size = push(head, size, stack, start, count - 1, total)
-        start, count = tree_add(nodes, offsets, v, -1)
-        total -= 1
-        head, size = push(head, size, stack, start, count - 1, total)
-    register[_HEAD] = np.int64(head)
-    register[_SIZE] = size
-    register[_EDGES] = left
+def _make_kernels(sources):
+    """Compile the two loops.
+
+    Numba finds a cached kernel again as long as the file of its function is unchanged, although
+    kernels of other files are compiled into it. The variables of a closure are part of the key too:
+    ``sources`` stands for those files.
+    """
+
+    @njit(cache=True, nogil=True)
+    def encode_steps(
+        register,
+        stack,
+        edges,
+        directed,
+        words,
+        word_nodes,
+        word_offsets,
+        nodes,
+        offsets,
+        total,
+        steps,
+    ):
+        """Move ``steps`` edges into the state; ``total`` is the sum of the vertex counts."""
+        register[_SOURCES] = sources
+        head = np.uint64(register[_HEAD])
+        size = np.int64(register[_SIZE])
+        left = np.int64(register[_EDGES])
+        last = len(edges) - 1
+        for _ in range(steps):
+            position, quotient, size = open_pop(head, size, stack, left)
+            place = bitmap_take(words, word_nodes, word_offsets, position)
+            u = np.int64(edges[place, 0])
+            v = np.int64(edges[place, 1])
+            start, copies = position, np.int64(1)
+            if (place > 0 and edges[place - 1, 0] == u and edges[place - 1, 1] == v) or (
+                place < last and edges[place + 1, 0] == u and edges[place + 1, 1] == v
+            ):
+                first, end = _run_bounds(edges, place)
+                start = bitmap_rank(words, word_nodes, word_offsets, first)
+                copies = bitmap_rank(words, word_nodes, word_offsets, end) - start + 1
+            head, size = close_pop(position, quotient, size, stack, start, copies)
+            left -= 1
+            if not directed and u != v:
+                bit, head, size = pop_bit(head, size, stack)
+                if bit:
+                    u, v = v, u
+            start, count = tree_add(nodes, offsets, u, -1)
+            total -= 1
+            head, size = push(head, size, stack, start, count - 1, total)
+            start, count = tree_add(nodes, offsets, v, -1)
+            total -= 1
+            head, size = push(head, size, stack, start, count - 1, total)
+        register[_HEAD] = np.int64(head)
+        register[_SIZE] = size
+        register[_EDGES] = left
+
+    @njit(cache=True, nogil=True)
+    def decode_steps(register, stack, directed, tree, nodes, offsets, total, steps):
+        """Move ``steps`` edges out of the state; ``total`` is the sum of the vertex counts."""
+        register[_SOURCES] = sources
+        # unpacked once: every unpacking counts references
+        (
+            keys,
+            counts,
+            leaf_size,
+            leaf_next,
+            inner_keys,
+            inner_prefix,
+            inner_child,
+            inner_size,
+            rows,
+        ) = tree
+        head = np.uint64(register[_HEAD])
+        size = np.int64(register[_SIZE])
+        done = np.int64(register[_EDGES])
+        for _ in range(steps):
+            position, quotient, size = open_pop(head, size, stack, total)
+            v, start, count = tree_find_add(nodes, offsets, position, 1)
+            head, size = close_pop(position, quotient, size, stack, start, count)
+            total += 1
+            position, quotient, size = open_pop(head, size, stack, total)
+            u, start, count = tree_find_add(nodes, offsets, position, 1)
+            head, size = close_pop(position, quotient, size, stack, start, count)
+            total += 1
+            if not directed and u != v:
+                head, size = push_bit(head, size, stack, np.int64(u > v))
+                if u > v:
+                    u, v = v, u
+            rank, copies = key_tree_insert(
+                keys,
+                counts,
+                leaf_size,
+                leaf_next,
+                inner_keys,
+                inner_prefix,
+                inner_child,
+                inner_size,
+                rows,
+                (u << 32) | v,
+                done,
+            )
+            if copies == 0:
+                register[_FAILED] = 1
+                return
+            done += 1
+            head, size = push(head, size, stack, rank, copies, done)
+        register[_HEAD] = np.int64(head)
+        register[_SIZE] = size
+        register[_EDGES] = done
+
+    return encode_steps, decode_steps
 
 
-@njit(cache=True, nogil=True)
-def _decode_steps(register, stack, directed, tree, nodes, offsets, total, steps):
-    """Move ``steps`` edges from the state into the B+-tree. ``total`` is the sum of the vertex counts."""
-    head = np.uint64(register[_HEAD])
-    size = np.int64(register[_SIZE])
-    done = np.int64(register[_EDGES])
-    for _ in range(steps):
-        position, quotient, size = open_pop(head, size, stack, total)
-        v, start, count = tree_find_add(nodes, offsets, position, 1)
-        head, size = close_pop(position, quotient, size, stack, start, count)
-        total += 1
-        position, quotient, size = open_pop(head, size, stack, total)
-        u, start, count = tree_find_add(nodes, offsets, position, 1)
-        head, size = close_pop(position, quotient, size, stack, start, count)
-        total += 1
-        if not directed and u != v:
-            head, size = push_bit(head, size, stack, np.int64(u > v))
-            if u > v:
-                u, v = v, u
-        rank, copies = key_tree_insert(tree, (u << 32) | v, done)
-        if copies == 0:
-            register[_FAILED] = 1
-            return
-        done += 1
-        head, size = push(head, size, stack, rank, copies, done)
-    register[_HEAD] = np.int64(head)
-    register[_SIZE] = size
-    register[_EDGES] = done
+_encode_steps, _decode_steps = _make_kernels(
+    zlib.crc32(b"".join(Path(str(module.__file__)).read_bytes() for module in (ans, structures)))
+)
 
 
 def _with_room(stack, used):
@@ -173,7 +227,7 @@ def encode(
     words, word_nodes, word_offsets = full_bitmap(size)
     degrees = np.bincount(edges.reshape(-1), minlength=num_nodes)
     nodes, offsets = count_tree(degrees + bias)
-    register = np.array([LOWER + check, 0, size, 0], np.int64)
+    register = np.array([LOWER + check, 0, size, 0, 0], np.int64)
     stack = np.empty(0, np.uint32)
     for begin in range(0, size, _CHUNK):
         steps = min(_CHUNK, size - begin)
@@ -232,7 +286,7 @@ def decode(
     pairs = num_nodes * num_nodes if directed else num_nodes * (num_nodes + 1) // 2
     tree = key_tree(min(num_edges, pairs), repeated=repeated)
     nodes, offsets = count_tree(np.full(num_nodes, bias, np.int32))
-    register = np.array([head, len(words), 0, 0], np.int64)
+    register = np.array([head, len(words), 0, 0, 0], np.int64)
     stack = words
     for begin in range(0, num_edges, _CHUNK):
         steps = min(_CHUNK, num_edges - begin)

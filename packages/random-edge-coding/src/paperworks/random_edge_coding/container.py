@@ -1,15 +1,17 @@
-"""The file format: a header, one ANS state per shard, a checksum, and an optional table of vertex labels.
+"""The file format: a header, one ANS state per shard, a checksum, an optional table of labels.
 
 ::
 
     "PWREC"  version  flags  varint n, m, bias, shards
     for each shard:  varint edges, varint words, byte length of head
-    for each shard:  words (uint32, little-endian, bottom of the stack first), head (little-endian, no leading zeros)
+    for each shard:  words (uint32, little-endian, bottom of the stack first),
+                     head (little-endian, no leading zeros)
     CRC-32 of all of the above
-    label table, if flagged:  kind, varint raw size, varint packed size, Zstandard frame, CRC-32 of the table
+    if flagged:      kind, varint raw size, varint packed size, Zstandard frame of the labels,
+                     CRC-32 of these
 
-Varints hold seven bits a byte, low bits first. The same graph gives the same bytes on every machine. The label table
-is as reproducible as the Zstandard library.
+Varints hold seven bits a byte, low bits first. The same graph gives the same bytes on every
+machine. The label table is as reproducible as the Zstandard library.
 """
 
 from __future__ import annotations
@@ -23,12 +25,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+
 from paperworks.shared.errors import InputError, expected, require
 from paperworks.shared.progress import Progress
 from paperworks.shared.validation import check_number
 
-from .graph import MAX_NODES, Graph
-from .urn import MAX_TOTAL, best_bias
+from .graph import MAX_NODES, MAX_TOTAL, Graph
 
 MAGIC = b"PWREC"
 VERSION = 1
@@ -102,8 +104,8 @@ def compress(
     bias : int or "auto"
         The urn's count of each vertex before the first edge; ``"auto"`` takes `best_bias`.
     shards : int
-        Code this many parts in parallel. Costs about ``num_edges * log2(shards)`` bits: the assignment of edges to
-        parts is a function of the edges, but the parts do not know that.
+        Code this many parts in parallel. Costs about ``num_edges * log2(shards)`` bits: the
+        assignment of edges to parts is a function of the edges, but the parts do not know that.
     labels : sequence of int or str, shape (num_nodes,), optional
         Stored beside the graph, for `read_labels`.
     progress : callable, optional
@@ -121,9 +123,11 @@ def compress(
     """
     from .codec import encode
 
-    bias = (
-        best_bias(graph) if bias == "auto" else check_number("bias", bias, integer=True, minimum=1)
-    )
+    if bias == "auto":
+        from .urn import best_bias
+
+        bias = best_bias(graph)
+    bias = check_number("bias", bias, integer=True, minimum=1)
     shards = check_number("shards", shards, integer=True, minimum=1, maximum=MAX_SHARDS)
     total = 2 * graph.num_edges + graph.num_nodes * bias
     if total > MAX_TOTAL:
@@ -179,8 +183,8 @@ def decompress(
 ) -> Graph:
     """Restore the graph that `compress` was given.
 
-    Safe on untrusted bytes: everything is checked before memory is allocated, and the coder's final state is checked
-    after decoding.
+    Safe on untrusted bytes: everything is checked before memory is allocated, and the coder's final
+    state is checked after decoding.
 
     Parameters
     ----------
@@ -304,7 +308,7 @@ def _layout(data: bytes) -> _Layout:
     pairs = n * n if directed else n * (n + 1) // 2
     if n > MAX_NODES or bias < 1 or 2 * m + n * bias > MAX_TOTAL or not 1 <= shards <= MAX_SHARDS:
         raise CorruptFile(
-            f"compressed graph: impossible sizes: {n} vertices, {m} edges, bias {bias}, {shards} shards"
+            f"compressed graph: impossible sizes: {n} vertices, {m} edges, bias {bias}"
         )
     if m > 0 if pairs == 0 else m > pairs and not repeated:
         raise CorruptFile(f"compressed graph: {m} edges do not fit {n} vertices")
@@ -361,7 +365,7 @@ def _affordable_workers(layout: _Layout, max_memory: int) -> int:
 def _parallel(
     work: Callable, count: int, workers: int, total: int, progress: Progress | None
 ) -> list:
-    """Run ``work(index, report)`` for each index in threads (the kernels release the interpreter's lock)."""
+    """Run ``work(index, report)`` for each index, in threads: the kernels release the lock."""
     stop = threading.Event()
     lock = threading.Lock()
     done = 0

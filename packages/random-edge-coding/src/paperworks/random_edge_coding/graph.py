@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+
 from paperworks.shared.errors import InputError, expected, require
 from paperworks.shared.validation import check_array, check_number
 
@@ -15,19 +16,22 @@ if TYPE_CHECKING:
 
 #: Largest number of vertices: ids fit 31 bits, so that an edge fits a signed 64-bit key.
 MAX_NODES = (1 << 31) - 1
+#: Limit of the coder's arithmetic: ``2 * num_edges + num_nodes * bias``.
+MAX_TOTAL = (1 << 31) - 1
 _LOW = 0xFFFFFFFF
 
 
 class Graph:
     """A labelled graph: vertices ``0..num_nodes-1`` and a multiset of edges without order.
 
-    Loops and repeated edges are allowed. Two graphs are equal when they have the same vertices, the same direction and
-    the same multiset of edges.
+    Loops and repeated edges are allowed. Two graphs are equal when they have the same vertices, the
+    same direction and the same multiset of edges.
 
     Parameters
     ----------
     edges : array_like of int, shape (m, 2)
-        One edge a row, in any order; in an undirected graph the order inside a row does not matter either.
+        One edge a row, in any order; in an undirected graph the order inside a row does not matter
+        either.
     num_nodes : int, optional
         At most ``2**31 - 1``; one more than the largest id by default.
     directed : bool
@@ -36,7 +40,8 @@ class Graph:
     Raises
     ------
     InputError
-        For another shape, ids that are no whole numbers, negative ids, or ids that are not below ``num_nodes``.
+        For another shape, ids that are no whole numbers, negative ids, or ids that are not below
+        ``num_nodes``.
 
     Examples
     --------
@@ -96,7 +101,7 @@ class Graph:
 
     @classmethod
     def from_labels(cls, pairs: ArrayLike, *, directed: bool = False) -> tuple[Graph, np.ndarray]:
-        """Number arbitrary labels ``0..n-1`` in increasing order.
+        """Give arbitrary labels the numbers ``0..n-1`` in increasing order.
 
         Parameters
         ----------
@@ -139,7 +144,7 @@ class Graph:
 
     @property
     def edges(self) -> np.ndarray:
-        """Sorted edges as int64, shape (m, 2), made anew at each access; rows are sorted too unless directed."""
+        """Sorted edges, int64, shape (m, 2); rows are sorted too unless directed. Made when asked."""
         return np.stack([self._keys >> 32, self._keys & _LOW], axis=1)
 
     @property
@@ -164,11 +169,11 @@ class Graph:
         return self.num_loops == 0 and self.num_repeated == 0
 
     def degrees(self) -> np.ndarray:
-        """Occurrences of each vertex in the edges (a loop counts twice), int64, shape (num_nodes,)."""
+        """Count how often each vertex occurs in edges; a loop counts twice. int64, (num_nodes,)."""
         return np.bincount(self.edges32.reshape(-1), minlength=self._num_nodes)
 
     def multiplicities(self) -> np.ndarray:
-        """Copies of each distinct edge, in the order of `edges`, int64."""
+        """Count the copies of each distinct edge, in the order of `edges`, int64."""
         if not len(self._keys):
             return np.empty(0, np.int64)
         starts = np.flatnonzero(np.concatenate([[True], self._keys[1:] != self._keys[:-1]]))
@@ -210,7 +215,7 @@ class Graph:
         return f"Graph({kind}, num_nodes={self._num_nodes}, num_edges={self.num_edges})"
 
     def to_csr(self) -> csr_array:
-        """Adjacency matrix: entry ``(u, v)`` is the number of edges, symmetric if undirected, loops once on the diagonal.
+        """Make the adjacency matrix: entry ``(u, v)`` counts edges; loops count once.
 
         Returns
         -------
@@ -240,9 +245,12 @@ class Graph:
         return cls.from_edge_index(pairs.T, matrix.shape[0], directed=directed)
 
     def to_edge_index(self) -> np.ndarray:
-        """Edges as PyTorch Geometric keeps them: int64, shape (2, E), both directions of an undirected edge, loops once.
+        """Make the index of PyTorch Geometric: both directions of an undirected edge, loops once.
 
-        ``torch_geometric.data.Data(edge_index=torch.from_numpy(graph.to_edge_index()), num_nodes=graph.num_nodes)``
+        int64, shape (2, E).
+
+        ``torch_geometric.data.Data(edge_index=torch.from_numpy(graph.to_edge_index()),
+        num_nodes=graph.num_nodes)``
         """
         first, second = self._keys >> 32, self._keys & _LOW
         if self._directed:
@@ -272,7 +280,7 @@ class Graph:
         mirrored = np.sort(second[first > second] << 32 | first[first > second])
         if not np.array_equal(upper[upper >> 32 != upper & _LOW], mirrored):
             raise InputError(
-                "edge_index: expected both directions of every edge, found one (directed=True keeps it)"
+                "edge_index: expected both directions of every edge, found one: is it directed?"
             )
         return cls.from_keys(upper, both.num_nodes)
 

@@ -1,4 +1,4 @@
-"""Edge lists in and out: SNAP and KONECT text, CSV, Parquet, Matrix Market, NumPy archives, TUDataset."""
+"""Edge lists in and out: SNAP and KONECT text, TUDataset, CSV, Parquet, Matrix Market, NumPy."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+
 from paperworks.shared.errors import InputError, expected, require
 from paperworks.shared.files import write_bytes
 from paperworks.shared.validation import check_choice, check_number
@@ -48,17 +49,21 @@ def read_edges(
     source : path_like or binary file
         ``"-"`` is the standard input. gzip, xz and Zstandard are recognised by their first bytes.
     format : {"auto", "text", "csv", "parquet", "mtx", "npz", "tu"}
-        ``"auto"`` goes by the name, then by the contents. Text: two ids a line, separated by blanks or a comma, ``#``
-        and ``%`` comments, further columns ignored. TUDataset (``tu``): text, ids from 1, both directions of each edge.
+        ``"auto"`` goes by the name, then by the contents. Text: two ids a line, separated by blanks
+        or a comma, ``#`` and ``%`` comments, further columns ignored. TUDataset (``tu``): text, ids
+        from 1, both directions of each edge.
     directed : bool, optional
-        By default what the file says (SNAP, KONECT and Matrix Market headers, NumPy archives), else undirected.
+        By default what the file says (SNAP, KONECT and Matrix Market headers, NumPy archives), else
+        undirected.
     relabel : bool
-        Number the ids that occur 0, 1, ... in increasing order, and return them. Needed for strings and for ids from
-        ``2**31 - 1`` on. Without it ids are kept, and those that do not occur are isolated vertices.
+        Number the ids that occur 0, 1, ... in increasing order, and return them. Needed for strings
+        and for ids from ``2**31 - 1`` on. Without it ids are kept, and those that do not occur are
+        isolated vertices.
     num_nodes : int, optional
         Number of vertices; by default one more than the largest id, or what the file says.
     columns : tuple of str, optional
-        Names of the two columns of a CSV or Parquet file; by default source and target (or alike), or the first two.
+        Names of the two columns of a CSV or Parquet file; by default source and target (or alike),
+        or the first two.
     notice : callable, optional
         Called with one line about each thing that a careful user wants to know.
 
@@ -77,7 +82,9 @@ def read_edges(
     if num_nodes is not None:
         num_nodes = check_number("num_nodes", num_nodes, integer=True, minimum=0, maximum=MAX_NODES)
         if relabel:
-            raise InputError("num_nodes: expected nothing together with relabel, which counts the ids itself")
+            raise InputError(
+                "num_nodes: expected nothing together with relabel, which counts the ids itself"
+            )
     name, data = _load(source)
     format = _guess_format(name, data) if format == "auto" else format
     say = notice or (lambda line: None)
@@ -153,7 +160,7 @@ def write_edges(
     write_bytes(path, data)
 
 
-# --- reading ---------------------------------------------------------------------------------------------------------
+# --- reading --------------------------------------------------------------------------------------
 
 
 def _require(module: str) -> Any:
@@ -186,7 +193,9 @@ def _load(source: str | os.PathLike[str] | BinaryIO) -> tuple[str, bytes]:
         elif data.startswith(b"\x28\xb5\x2f\xfd"):
             zstandard = _require("zstandard")
             try:
-                with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
+                with zstandard.ZstdDecompressor().stream_reader(
+                    data, read_across_frames=True
+                ) as reader:
                     data = reader.read()
             except zstandard.ZstdError as error:
                 raise InputError(f"{name}: cannot be unpacked: {error}") from None
@@ -208,13 +217,16 @@ def _guess_format(name: str, data: bytes) -> str:
     if stem.endswith("_A.txt"):
         return "tu"
     if Path(stem).suffix.lower() == ".csv":
-        first = next((line for line in data[:65536].splitlines() if line.strip() and line[:1] not in b"#%"), b"")
+        first = next(
+            (line for line in data[:65536].splitlines() if line.strip() and line[:1] not in b"#%"),
+            b"",
+        )
         return "text" if re.match(rb"\s*\d", first) else "csv"
     return "text"
 
 
 def _text_header(data: bytes) -> dict[str, Any]:
-    """What the comments at the top say: ours, SNAP's ``# Directed graph``, KONECT's ``% sym``."""
+    """Read the comments at the top: ours, SNAP's ``# Directed graph``, KONECT's ``% sym``."""
     found: dict[str, Any] = {}
     for line in data[:65536].splitlines():
         if line[:1] not in (b"#", b"%"):
@@ -257,7 +269,7 @@ def _parse_text(name: str, data: bytes, limit: int, relabel: bool, say: Notice) 
 
 
 def _parse_odd_line(where: str, text: str, limit: int, relabel: bool) -> tuple[int, int] | None:
-    """Parse a line that the fast parser refused, or say what is wrong; None if it holds strings to relabel."""
+    """Parse a line that is not plain, or say what is wrong; None for strings to relabel."""
     if "\r" in text:
         raise InputError(f"{where}: expected line ends LF or CR LF, found CR alone")
     tokens = _SEPARATOR.split(text)
@@ -280,7 +292,9 @@ def _parse_odd_line(where: str, text: str, limit: int, relabel: bool) -> tuple[i
             if limit == _ANY_ID and value == limit:
                 hint = ""
             if value > _ANY_ID or limit != _ANY_ID:
-                raise InputError(f"{where}: expected ids below {min(limit, _ANY_ID + 1)}{hint}, found {value}")
+                raise InputError(
+                    f"{where}: expected ids below {min(limit, _ANY_ID + 1)}{hint}, found {value}"
+                )
         ids.append(value)
     return ids[0], ids[1]
 
@@ -329,18 +343,26 @@ def _read_matrix_market(
         matrix = mmread(io.BytesIO(data), spmatrix=False)
     except (ValueError, OverflowError) as error:
         raise InputError(f"{name}: not a Matrix Market file: {error}") from None
-    rows, columns = (np.asarray(c, np.int64) for c in (matrix.coords if hasattr(matrix, "coords") else ((), ())))
+    rows, columns = (
+        np.asarray(c, np.int64) for c in (matrix.coords if hasattr(matrix, "coords") else ((), ()))
+    )
     if not hasattr(matrix, "coords"):
         raise InputError(f"{name}: expected a coordinate matrix, found a dense array")
     if matrix.shape[0] != matrix.shape[1]:
-        raise InputError(f"{name}: expected a square matrix, found {matrix.shape[0]} x {matrix.shape[1]}")
+        raise InputError(
+            f"{name}: expected a square matrix, found {matrix.shape[0]} x {matrix.shape[1]}"
+        )
     symmetric = symmetry != "general"
     if directed is None:
         directed = not symmetric
     if symmetric and not directed:
         rows, columns = rows[rows <= columns], columns[rows <= columns]
     pairs = np.stack([rows, columns], axis=1)
-    return _number(pairs, directed) if relabel else (Graph(pairs, matrix.shape[0], directed=directed), None)
+    return (
+        _number(pairs, directed)
+        if relabel
+        else (Graph(pairs, matrix.shape[0], directed=directed), None)
+    )
 
 
 def _read_npz(name: str, data: bytes) -> tuple[np.ndarray, int | None, bool | None]:
@@ -354,7 +376,9 @@ def _read_npz(name: str, data: bytes) -> tuple[np.ndarray, int | None, bool | No
     elif "edge_index" in entries:
         pairs = entries["edge_index"].T
     else:
-        raise expected(name, "an array named edges or edge_index", ", ".join(sorted(entries)) or "nothing")
+        raise expected(
+            name, "an array named edges or edge_index", ", ".join(sorted(entries)) or "nothing"
+        )
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iuf":
         raise expected(name, "integers of shape (m, 2)", f"{pairs.dtype} of shape {pairs.shape}")
     nodes = entries.get("num_nodes")
@@ -362,7 +386,9 @@ def _read_npz(name: str, data: bytes) -> tuple[np.ndarray, int | None, bool | No
     return pairs, None if nodes is None else int(nodes), None if flag is None else bool(flag)
 
 
-def _read_table(name: str, data: bytes, format: str, columns: tuple[str, str] | None, relabel: bool) -> np.ndarray:
+def _read_table(
+    name: str, data: bytes, format: str, columns: tuple[str, str] | None, relabel: bool
+) -> np.ndarray:
     pyarrow = _require("pyarrow")
     try:
         if format == "parquet":
@@ -374,13 +400,19 @@ def _read_table(name: str, data: bytes, format: str, columns: tuple[str, str] | 
     names = table.column_names
     if columns is None:
         lower = {n.lower(): n for n in reversed(names)}
-        known = (tuple(lower[n] for n in pair) for pair in _COLUMN_NAMES if all(n in lower for n in pair))
+        known = (
+            tuple(lower[n] for n in pair) for pair in _COLUMN_NAMES if all(n in lower for n in pair)
+        )
         columns = next(known, tuple(names[:2]))
     if len(columns) != 2 or not set(columns) <= set(names):
-        raise expected(name, f"columns {', '.join(columns) or 'source and target'}", ", ".join(names) or "none")
+        raise expected(
+            name, f"columns {', '.join(columns) or 'source and target'}", ", ".join(names) or "none"
+        )
     first, second = (_column(name, table[c], c, relabel) for c in columns)
     if first.dtype != second.dtype:
-        first, second = (np.array([str(x) for x in side.tolist()], object) for side in (first, second))
+        first, second = (
+            np.array([str(x) for x in side.tolist()], object) for side in (first, second)
+        )
     return np.stack([first, second], axis=1)
 
 
@@ -392,7 +424,9 @@ def _column(name: str, column: Any, title: str, relabel: bool) -> np.ndarray:
     if values.dtype.kind in "iuf":
         return values
     if not relabel:
-        raise InputError(f"{name}: row 1: expected integer ids in column {title}, found {str(values[0])[:40]!r}")
+        raise InputError(
+            f"{name}: row 1: expected integer ids in column {title}, found {str(values[0])[:40]!r}"
+        )
     return np.array([str(x) for x in values.tolist()], object)
 
 
@@ -401,13 +435,17 @@ def _check_pairs(name: str, pairs: np.ndarray, limit: int, relabel: bool) -> Non
     if pairs.dtype.kind == "O" or not len(pairs):
         return
     with np.errstate(invalid="ignore"):
-        wrong = ~(pairs == np.floor(pairs)) if pairs.dtype.kind == "f" else np.zeros(pairs.shape, bool)
+        wrong = (
+            ~(pairs == np.floor(pairs)) if pairs.dtype.kind == "f" else np.zeros(pairs.shape, bool)
+        )
         wrong |= (pairs >= limit) | ((pairs < 0) & (not relabel))
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
         hint = " (relabel takes larger ones)" if limit == MAX_NODES else ""
         found = pairs[row, column].item()
-        raise InputError(f"{name}: row {row + 1}: expected integer ids from 0 below {limit}{hint}, found {found}")
+        raise InputError(
+            f"{name}: row {row + 1}: expected integer ids from 0 below {limit}{hint}, found {found}"
+        )
 
 
 def _number(pairs: np.ndarray, directed: bool) -> tuple[Graph, np.ndarray]:
@@ -419,13 +457,15 @@ def _number(pairs: np.ndarray, directed: bool) -> tuple[Graph, np.ndarray]:
     return Graph(ids, len(labels), directed=directed), np.array(labels, dtype=object)
 
 
-# --- writing ---------------------------------------------------------------------------------------------------------
+# --- writing --------------------------------------------------------------------------------------
 
 
 def _serialize(graph: Graph, labels: np.ndarray | None, format: str) -> bytes:
     if format == "npz":
         buffer = io.BytesIO()
-        np.savez_compressed(buffer, edges=graph.edges, num_nodes=graph.num_nodes, directed=graph.directed)
+        np.savez_compressed(
+            buffer, edges=graph.edges, num_nodes=graph.num_nodes, directed=graph.directed
+        )
         return buffer.getvalue()
     kind = "directed" if graph.directed else "undirected"
     if format == "mtx":
@@ -468,5 +508,7 @@ def _labelled(graph: Graph, labels: np.ndarray, *, check: bool) -> list[list[Any
     if check:
         bad = next((t for t in texts if not t or t[0] in "#%" or re.search(r"[\s,]", t)), None)
         if bad is not None:
-            raise InputError(f"labels: expected no blanks, commas or leading # for text, found {bad[:40]!r}: use csv")
+            raise InputError(
+                f"labels: expected no blanks, commas or leading # in text, found {bad[:40]!r}"
+            )
     return [[texts[u], texts[v]] for u, v in graph.edges.tolist()]

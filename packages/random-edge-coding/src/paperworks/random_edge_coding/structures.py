@@ -1,19 +1,19 @@
-"""Counted structures for sampling and ranking in O(log n): a wide count tree, a bitmap with select, a counted B+-tree.
+"""Sampling and ranking in O(log n): a wide count tree, a bitmap with select, a counted B+-tree.
 
-Nodes are rows of small fixed width, scanned without branches, so that the compiler turns each scan into a few vector
-instructions. Levels and nodes live in flat arrays that are allocated once.
+Nodes are rows of small fixed width, scanned without branches, so that the compiler turns each scan
+into a few vector instructions. Levels and nodes live in flat arrays that are allocated once.
 """
 
 import numpy as np
-from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Count tree: a multiset over 0..n-1. Level 0 holds, for each item, the inclusive prefix sum of the counts within its
-# node of 32 items; level k does the same for the nodes of level k-1. One node is at the top.
+# --------------------------------------------------------------------------------------------------
+# Count tree: a multiset over 0..n-1. Level 0 holds, for each item, the inclusive prefix sum of the
+# counts within its node of 64 items; level k does the same for the nodes of level k-1. One node is
+# at the top.
 
-_SHIFT = 5
+_SHIFT = 6
 WIDTH = 1 << _SHIFT
 _SLOT = WIDTH - 1
 
@@ -28,7 +28,7 @@ def count_tree(counts):
 
     Returns
     -------
-    nodes : ndarray of int32, shape (number of nodes, 32)
+    nodes : ndarray of int32, shape (number of nodes, 64)
     offsets : ndarray of int64, shape (number of levels,)
         First node of each level, leaves first.
     """
@@ -51,7 +51,7 @@ def count_tree_bytes(size):
     return 2 * 4 * (size + size // (WIDTH - 1) + 8 * WIDTH)
 
 
-@njit(cache=True)
+@njit
 def tree_add(nodes, offsets, item, delta):
     """Add ``delta`` to the count of ``item``.
 
@@ -67,18 +67,24 @@ def tree_add(nodes, offsets, item, delta):
     step = np.int32(delta)
     for level in range(len(offsets)):
         slot = np.int32(item & _SLOT)
-        node = nodes[offsets[level] + (item >> _SHIFT)]
-        before = np.int64(node[slot - 1]) if slot > 0 else np.int64(0)
+        row = offsets[level] + (item >> _SHIFT)
+        before = np.int64(nodes[row, slot - 1]) if slot > 0 else np.int64(0)
         if level == 0:
-            count = np.int64(node[slot]) - before
+            count = np.int64(nodes[row, slot]) - before
         start += before
-        for j in range(WIDTH):
-            node[j] += step if np.int32(j) >= slot else np.int32(0)
+        _add_from(nodes, row, slot, step)
         item >>= _SHIFT
     return start, count
 
 
-@njit(cache=True)
+@njit
+def _add_from(nodes, row, slot, step):
+    """Add ``step`` to the entries of a row from ``slot`` on, by whole vectors under a mask."""
+    for j in range(WIDTH):
+        nodes[row, j] = np.int32(nodes[row, j] + (step if np.int32(j) >= slot else np.int32(0)))
+
+
+@njit
 def tree_prefix(nodes, offsets, item):
     """Sum of the counts of the items smaller than ``item``."""
     start = np.int64(0)
@@ -90,7 +96,7 @@ def tree_prefix(nodes, offsets, item):
     return start
 
 
-@njit(cache=True)
+@njit
 def tree_find_add(nodes, offsets, position, delta):
     """Find the item whose interval holds ``position`` and add ``delta`` to its count.
 
@@ -108,21 +114,21 @@ def tree_find_add(nodes, offsets, position, delta):
     after = np.int32(0)
     step = np.int32(delta)
     for level in range(len(offsets) - 1, -1, -1):
-        node = nodes[offsets[level] + item]
+        row = offsets[level] + item
         slot = np.int32(0)
         for j in range(WIDTH):
-            slot += np.int32(node[j] <= rest)
-        before = node[slot - 1] if slot > 0 else np.int32(0)
-        after = node[slot]
-        for j in range(WIDTH):
-            node[j] += step if np.int32(j) >= slot else np.int32(0)
-        rest -= before
+            slot = np.int32(slot + np.int32(nodes[row, j] <= rest))
+        before = nodes[row, slot - 1] if slot > 0 else np.int32(0)
+        after = nodes[row, slot]
+        _add_from(nodes, row, slot, step)
+        rest = np.int32(rest - before)
         item = (item << _SHIFT) + np.int64(slot)
     return item, np.int64(position) - np.int64(rest), np.int64(after) - np.int64(before)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Bitmap with select: which positions of a sorted array are still there. A count tree over 64-bit words.
+# --------------------------------------------------------------------------------------------------
+# Bitmap with select: which positions of a sorted array are still there. A count tree over 64-bit
+# words.
 
 
 @intrinsic
@@ -154,7 +160,7 @@ def full_bitmap(size):
     return words, nodes, offsets
 
 
-@njit(cache=True)
+@njit
 def select_bit(word, rank):
     """Index of the set bit of ``word`` that has ``rank`` set bits below it."""
     index = np.uint64(0)
@@ -168,7 +174,7 @@ def select_bit(word, rank):
     return np.int64(index)
 
 
-@njit(cache=True)
+@njit
 def bitmap_take(words, nodes, offsets, rank):
     """Clear the set position that has ``rank`` set positions below it, and return it."""
     word, start, _ = tree_find_add(nodes, offsets, rank, -1)
@@ -177,7 +183,7 @@ def bitmap_take(words, nodes, offsets, rank):
     return (word << 6) + bit
 
 
-@njit(cache=True)
+@njit
 def bitmap_rank(words, nodes, offsets, position):
     """Count the set positions below ``position``."""
     word = position >> 6
@@ -187,11 +193,12 @@ def bitmap_rank(words, nodes, offsets, position):
     return below
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Counted B+-tree: a growing multiset of int64 keys that answers "how many keys are smaller" on insertion.
-# Leaves: rows of LEAF distinct keys in increasing order, filled up with _FREE, and (for multigraphs) their counts.
-# Inner nodes: rows of FAN children with the first key and the inclusive prefix count of each.
-# Full nodes are split on the way down, so that an insertion never has to go back up.
+# --------------------------------------------------------------------------------------------------
+# Counted B+-tree: a growing multiset of int64 keys that answers "how many keys are smaller" on
+# insertion. Leaves: rows of LEAF distinct keys in increasing order, filled up with _FREE, and (for
+# multigraphs) their counts. Inner nodes: rows of FAN children with the first key and the inclusive
+# prefix count of each. Full nodes are split on the way down, so that an insertion never has to go
+# back up.
 
 LEAF = 64
 FAN = 32
@@ -250,52 +257,73 @@ def key_tree_bytes(distinct, *, repeated):
     return leaves * (LEAF * (12 if repeated else 8) + 8) + inner * (FAN * 16 + 4)
 
 
-@njit(cache=True)
-def _split(tree, parent, slot, child, is_leaf):
-    """Split the full ``child`` at ``slot`` of ``parent`` in two halves."""
-    (
-        keys,
-        counts,
-        leaf_size,
-        leaf_next,
-        inner_keys,
-        inner_prefix,
-        inner_child,
-        inner_size,
-        register,
-    ) = tree
-    if is_leaf:
-        half = LEAF // 2
-        new = register[_LEAVES]
-        register[_LEAVES] += 1
-        keys[new, :half] = keys[child, half:]
-        keys[new, half:] = _FREE
-        keys[child, half:] = _FREE
-        left = np.int64(half)
-        if counts.shape[0]:
-            counts[new, :half] = counts[child, half:]
-            left = np.int64(0)
-            for j in range(half):
-                left += counts[child, j]
-        leaf_size[child] = half
-        leaf_size[new] = half
-        leaf_next[new] = leaf_next[child]
-        leaf_next[child] = new
-        separator = keys[new, 0]
-    else:
-        half = FAN // 2
-        new = register[_INNER]
-        register[_INNER] += 1
-        left = np.int64(inner_prefix[child, half - 1])
-        inner_keys[new, :half] = inner_keys[child, half:]
-        inner_keys[new, half:] = _FREE
-        inner_keys[child, half:] = _FREE
-        inner_child[new, :half] = inner_child[child, half:]
+@njit
+def _split_leaf(keys, counts, leaf_size, leaf_next, register, child):
+    """Move the upper half of a full leaf to a new one.
+
+    Returns the new row, its first key, and how many keys stay below it.
+    """
+    half = LEAF // 2
+    new = register[_LEAVES]
+    register[_LEAVES] += 1
+    for j in range(half):
+        keys[new, j] = keys[child, half + j]
+        keys[new, half + j] = _FREE
+        keys[child, half + j] = _FREE
+    left = np.int64(half)
+    if counts.shape[0]:
+        left = np.int64(0)
         for j in range(half):
-            inner_prefix[new, j] = inner_prefix[child, half + j] - left
-        inner_size[child] = half
-        inner_size[new] = half
-        separator = inner_keys[new, 0]
+            left += np.int64(counts[child, j])
+            counts[new, j] = counts[child, half + j]
+    leaf_size[child] = half
+    leaf_size[new] = half
+    leaf_next[new] = leaf_next[child]
+    leaf_next[child] = new
+    return new, keys[new, 0], left
+
+
+@njit
+def _split_inner(inner_keys, inner_prefix, inner_child, inner_size, register, child):
+    """Move the upper half of a full inner node to a new one; return as `_split_leaf`."""
+    half = FAN // 2
+    new = register[_INNER]
+    register[_INNER] += 1
+    left = np.int64(inner_prefix[child, half - 1])
+    for j in range(half):
+        inner_keys[new, j] = inner_keys[child, half + j]
+        inner_prefix[new, j] = inner_prefix[child, half + j] - left
+        inner_child[new, j] = inner_child[child, half + j]
+        inner_keys[new, half + j] = _FREE
+        inner_keys[child, half + j] = _FREE
+    inner_size[child] = half
+    inner_size[new] = half
+    return new, inner_keys[new, 0], left
+
+
+@njit
+def _split(
+    keys,
+    counts,
+    leaf_size,
+    leaf_next,
+    inner_keys,
+    inner_prefix,
+    inner_child,
+    inner_size,
+    register,
+    parent,
+    slot,
+    child,
+    is_leaf,
+):
+    """Split the full ``child`` at ``slot`` of ``parent``, which has room."""
+    if is_leaf:
+        new, separator, left = _split_leaf(keys, counts, leaf_size, leaf_next, register, child)
+    else:
+        new, separator, left = _split_inner(
+            inner_keys, inner_prefix, inner_child, inner_size, register, child
+        )
     for j in range(inner_size[parent], slot + 1, -1):
         inner_keys[parent, j] = inner_keys[parent, j - 1]
         inner_prefix[parent, j] = inner_prefix[parent, j - 1]
@@ -308,24 +336,61 @@ def _split(tree, parent, slot, child, is_leaf):
     inner_size[parent] += 1
 
 
-@njit(cache=True)
-def _grow(tree, total):
+@njit
+def _grow(
+    keys,
+    counts,
+    leaf_size,
+    leaf_next,
+    inner_keys,
+    inner_prefix,
+    inner_child,
+    inner_size,
+    register,
+    total,
+):
     """Put a new root above the old one, which holds ``total`` keys."""
-    _, _, _, _, inner_keys, inner_prefix, inner_child, inner_size, register = tree
     new = register[_INNER]
     register[_INNER] += 1
-    inner_keys[new] = _FREE
+    for j in range(1, FAN):
+        inner_keys[new, j] = _FREE
     inner_keys[new, 0] = np.iinfo(np.int64).min
     inner_prefix[new, 0] = total
     inner_child[new, 0] = register[_ROOT]
     inner_size[new] = 1
-    _split(tree, new, 0, register[_ROOT], register[_HEIGHT] == 0)
+    _split(
+        keys,
+        counts,
+        leaf_size,
+        leaf_next,
+        inner_keys,
+        inner_prefix,
+        inner_child,
+        inner_size,
+        register,
+        new,
+        0,
+        register[_ROOT],
+        register[_HEIGHT] == 0,
+    )
     register[_ROOT] = new
     register[_HEIGHT] += 1
 
 
-@njit(cache=True)
-def key_tree_insert(tree, key, total):
+@njit
+def key_tree_insert(
+    keys,
+    counts,
+    leaf_size,
+    leaf_next,
+    inner_keys,
+    inner_prefix,
+    inner_child,
+    inner_size,
+    register,
+    key,
+    total,
+):
     """Insert ``key`` into a tree that holds ``total`` keys.
 
     Returns
@@ -333,57 +398,73 @@ def key_tree_insert(tree, key, total):
     rank : int64
         Number of smaller keys.
     count : int64
-        Copies of ``key`` after the insertion; 0 if the key is there and the tree allows no repetition.
+        Copies of ``key`` after the insertion; 0 if the key is there and the tree allows no
+        repetition.
     """
-    keys, counts, leaf_size, _, inner_keys, inner_prefix, inner_child, inner_size, register = tree
-    if register[_HEIGHT] == 0:
-        if leaf_size[register[_ROOT]] == LEAF:
-            _grow(tree, total)
-    elif inner_size[register[_ROOT]] == FAN:
-        _grow(tree, total)
+    root = register[_ROOT]
+    if (inner_size[root] == FAN) if register[_HEIGHT] else (leaf_size[root] == LEAF):
+        _grow(
+            keys,
+            counts,
+            leaf_size,
+            leaf_next,
+            inner_keys,
+            inner_prefix,
+            inner_child,
+            inner_size,
+            register,
+            total,
+        )
     node = register[_ROOT]
     rank = np.int64(0)
     for height in range(register[_HEIGHT], 0, -1):
-        row = inner_keys[node]
         slot = np.int64(-1)
         for j in range(FAN):
-            slot += np.int64(row[j] <= key)
+            slot += np.int64(inner_keys[node, j] <= key)
         child = np.int64(inner_child[node, slot])
-        if height == 1:
-            full = leaf_size[child] == LEAF
-        else:
-            full = inner_size[child] == FAN
-        if full:
-            _split(tree, node, slot, child, height == 1)
+        if (leaf_size[child] == LEAF) if height == 1 else (inner_size[child] == FAN):
+            _split(
+                keys,
+                counts,
+                leaf_size,
+                leaf_next,
+                inner_keys,
+                inner_prefix,
+                inner_child,
+                inner_size,
+                register,
+                node,
+                slot,
+                child,
+                height == 1,
+            )
             if inner_keys[node, slot + 1] <= key:
                 slot += 1
                 child = np.int64(inner_child[node, slot])
         if slot > 0:
-            rank += inner_prefix[node, slot - 1]
-        prefix = inner_prefix[node]
+            rank += np.int64(inner_prefix[node, slot - 1])
         first = np.int32(slot)
         for j in range(FAN):
-            prefix[j] += np.int32(np.int32(j) >= first)
+            inner_prefix[node, j] = np.int32(inner_prefix[node, j] + np.int32(np.int32(j) >= first))
         node = child
-    row = keys[node]
     slot = np.int64(0)
     for j in range(LEAF):
-        slot += np.int64(row[j] < key)
+        slot += np.int64(keys[node, j] < key)
     multigraph = counts.shape[0] > 0
     if multigraph:
         for j in range(slot):
-            rank += counts[node, j]
+            rank += np.int64(counts[node, j])
     else:
         rank += slot
     size = np.int64(leaf_size[node])
-    if slot < size and row[slot] == key:
+    if slot < size and keys[node, slot] == key:
         if not multigraph:
             return rank, np.int64(0)
         counts[node, slot] += 1
         return rank, np.int64(counts[node, slot])
     for j in range(size, slot, -1):
-        row[j] = row[j - 1]
-    row[slot] = key
+        keys[node, j] = keys[node, j - 1]
+    keys[node, slot] = key
     if multigraph:
         for j in range(size, slot, -1):
             counts[node, j] = counts[node, j - 1]
@@ -392,9 +473,9 @@ def key_tree_insert(tree, key, total):
     return rank, np.int64(1)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def key_tree_list(tree, out):
-    """Write all keys in increasing order, repeated ones as often as they were inserted, into ``out``."""
+    """Write all keys in increasing order into ``out``, repeated ones repeatedly."""
     keys, counts, leaf_size, leaf_next, _, _, _, _, _ = tree
     place = 0
     leaf = np.int64(0)

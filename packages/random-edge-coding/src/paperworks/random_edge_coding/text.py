@@ -56,7 +56,7 @@ def parse_lines(data, place, line, pairs, count, limit):
             place = i + 1 + (byte == _RETURN)
             line += 1
             continue
-        if byte == _HASH or byte == _PERCENT:
+        if byte in (_HASH, _PERCENT):
             while data[i] != _NEWLINE:
                 i += 1
             place = i + 1
@@ -106,7 +106,7 @@ def _write_number(value, out, place):
 
 @njit(cache=True, nogil=True)
 def format_lines(pairs, separator, out):
-    """Write rows of two non-negative integers as text into ``out`` and return the number of bytes."""
+    """Write rows of two non-negative integers into ``out`` and return the number of bytes."""
     place = 0
     for row in range(len(pairs)):
         place = _write_number(pairs[row, 0], out, place)

@@ -6,15 +6,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import gammaln
+
 from paperworks.shared.errors import InputError
 from paperworks.shared.seeding import generator
 from paperworks.shared.validation import check_number
-from scipy.special import gammaln
 
-from .graph import Graph
+from .graph import MAX_TOTAL, Graph
 
-#: Limit of the coder: ``2 * num_edges + num_nodes * bias``.
-MAX_TOTAL = (1 << 31) - 1
 #: What ``bias="auto"`` tries.
 BIASES = tuple(1 << k for k in range(11))
 _LN2 = math.log(2.0)
@@ -31,17 +30,21 @@ class Information:
     num_edges : int
         Number of edges.
     sequence_bits : float
-        Polya's urn, vertices coded as a sequence: pays for the order of the edges and of the vertices inside them.
+        Polya's urn, vertices coded as a sequence: pays for the order of the edges and of the
+        vertices inside them.
     order_bits : float
-        What that order is worth: the saving of Random Edge Coding. ``log2(m!) + m`` for a simple undirected graph.
+        What that order is worth: the saving of Random Edge Coding. ``log2(m!) + m`` for a simple
+        undirected graph.
     graph_bits : float
         ``sequence_bits - order_bits``: the information of the graph under the urn.
     erdos_renyi_bits : float
-        All graphs of this size alike: simple or multigraphs, with or without loops, as the graph is.
+        All graphs of this size alike: simple or multigraphs, with or without loops, as the graph
+        is.
     plain_bits : float
         ``2 m ceil(log2 n)``: a binary edge list.
     degree_entropy_bits : float
-        ``2 m`` times the entropy of the degree distribution: a sequence coded with known degrees, which are not paid for.
+        ``2 m`` times the entropy of the degree distribution: a sequence coded with known degrees,
+        which are not paid for.
     """
 
     bias: int
@@ -62,9 +65,9 @@ class Information:
 def information(graph: Graph, bias: int = 1) -> Information:
     """Information content of a graph under Polya's urn and other models.
 
-    With ``x^(k) = x (x + 1) ... (x + k - 1)`` the sequence needs
-    ``log2 (n b)^(2m) - sum_v log2 b^(deg v)`` bits, and the graph ``log2(m! / prod_e mult(e)!) + m - loops`` fewer
-    (directed: without ``m - loops``), because that many equally likely sequences describe it. O(m + n).
+    With ``x^(k) = x (x + 1) ... (x + k - 1)`` the sequence needs ``log2 (n b)^(2m) - sum_v log2
+    b^(deg v)`` bits, and the graph ``log2(m! / prod_e mult(e)!) + m - loops`` fewer (directed:
+    without ``m - loops``), because that many equally likely sequences describe it. O(m + n).
 
     Parameters
     ----------
@@ -118,7 +121,9 @@ def best_bias(graph: Graph) -> int:
 def sample(
     num_nodes: int, num_edges: int, *, bias: int = 1, directed: bool = False, seed: int = 0
 ) -> Graph:
-    """Draw a graph from the urn: each of the ``2 m`` ends is a vertex in proportion to its occurrences so far plus bias.
+    """Draw a graph from the urn.
+
+    Each of the ``2 m`` ends is a vertex in proportion to its occurrences so far plus the bias.
 
     O(m) by the usual device: an end copies a uniformly chosen earlier end, or is a uniform vertex.
 
@@ -145,7 +150,8 @@ def sample(
     random = generator(seed)
     ends = 2 * num_edges
     drawn = random.integers(0, np.arange(ends) + num_nodes * bias)
-    # A draw below n*b is a fresh vertex; any other points at the earlier end whose vertex it repeats.
+    # A draw below n*b is a fresh vertex; any other points at the earlier end whose vertex it
+    # repeats.
     source = np.where(drawn < num_nodes * bias, np.arange(ends), drawn - num_nodes * bias)
     while not np.array_equal(hop := source[source], source):
         source = hop
