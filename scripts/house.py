@@ -66,9 +66,12 @@ def uv() -> str:
     program = cache / ("Scripts/uv.exe" if os.name == "nt" else "bin/uv")
     if not program.exists():
         print("uv is missing: installing it for this user", file=sys.stderr)
-        subprocess.run([sys.executable, "-m", "venv", "--clear", cache], check=True)
         python = program.with_name("python.exe" if os.name == "nt" else "python")
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "uv>=0.9"], check=True)
+        try:
+            subprocess.run([sys.executable, "-m", "venv", "--clear", cache], check=True)
+            subprocess.run([python, "-m", "pip", "install", "--quiet", "uv>=0.9"], check=True)
+        except (OSError, subprocess.CalledProcessError):
+            sys.exit("error: uv cannot be installed with venv and pip; see docs.astral.sh/uv")
     return str(program)
 
 
