@@ -195,9 +195,7 @@ def _solve(
         low = np.where(value < 0, u, low)
         high = np.where(value > 0, u, high)
         following = u - value / slope
-        following = np.where(
-            (following < low) | (following > high), 0.5 * (low + high), following
-        )
+        following = np.where((following < low) | (following > high), 0.5 * (low + high), following)
         moved = np.max(np.abs(following - u) / (1 + np.abs(u)))
         u = following
         if moved <= _TOLERANCE:

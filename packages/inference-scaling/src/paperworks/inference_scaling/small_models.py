@@ -22,6 +22,8 @@ from paperworks.shared.seeding import generator
 
 VOCABULARY = 128  # ASCII; every byte of another character counts as DEL
 CONTEXT = 64
+RATIOS = (1, 3, 10, 30, 100, 300, 1000, 3000)
+MIN_TOKENS = 80_000
 VALIDATION_SHARE = 0.05
 VALIDATION_BYTES = 200_000
 
@@ -90,14 +92,18 @@ def standard_library_text(seed: int = 0, folder: Path | None = None) -> Text:
         raise InputError(f"{root}: expected at least 20 Python files, found {len(files)}")
     order = generator(seed, "files").permutation(len(files))
     held = max(1, round(VALIDATION_SHARE * len(files)))
-    parts = [b"\0".join(files[i].read_bytes() for i in part) for part in (order[held:], order[:held])]
+    parts = [
+        b"\0".join(files[i].read_bytes() for i in part) for part in (order[held:], order[:held])
+    ]
     train, validation = (np.frombuffer(part, dtype=np.uint8) for part in parts)
     digest = hashlib.blake2b(parts[0] + parts[1], digest_size=8).hexdigest()
     last = VOCABULARY - 1
     return Text(np.minimum(train, last), np.minimum(validation[:VALIDATION_BYTES], last), digest)
 
 
-def design(widths_and_layers: Sequence[tuple[int, int]], max_tokens: Sequence[int]) -> list[ModelRun]:
+def design(
+    widths_and_layers: Sequence[tuple[int, int]], max_tokens: Sequence[int]
+) -> list[ModelRun]:
     """Plan runs at ratios 1, 3, 10, 30, ... tokens per parameter for each size.
 
     Parameters
@@ -105,17 +111,14 @@ def design(widths_and_layers: Sequence[tuple[int, int]], max_tokens: Sequence[in
     widths_and_layers : sequence of (int, int)
         The sizes.
     max_tokens : sequence of int
-        The most tokens of each size. Runs of fewer than 10^5 tokens are left out: they are over
-        before the learning rate has warmed up.
+        The most tokens of each size. Runs of fewer than ``MIN_TOKENS`` are left out: they would be
+        over after some hundred steps.
     """
     runs = []
     for (width, layers), most in zip(widths_and_layers, max_tokens, strict=True):
         params = ModelRun(width, layers, 0).params
-        for half_decades in range(9):
-            ratio = round(10 ** (half_decades / 2), -1) if half_decades > 2 else (1, 3, 10)[half_decades]
-            tokens = round(ratio * params)
-            if 90_000 <= tokens <= most:
-                runs.append(ModelRun(width, layers, tokens))
+        sized = [ModelRun(width, layers, ratio * params) for ratio in RATIOS]
+        runs += [run for run in sized if MIN_TOKENS <= run.tokens <= most]
     return runs
 
 
@@ -210,7 +213,8 @@ def evaluate(parameters: dict[str, Any], run: ModelRun, text: Text, device: str 
     windows = _windows(text.validation)
     with torch.no_grad():
         parts = [
-            float(_loss(torch, parameters, run, bias, torch.from_numpy(part).to(device))) * len(part)
+            float(_loss(torch, parameters, run, bias, torch.from_numpy(part).to(device)))
+            * len(part)
             for part in np.array_split(windows, max(1, len(windows) // 128))
         ]
     return math.fsum(parts) / len(windows)
@@ -223,8 +227,8 @@ def batch_rows(run: ModelRun) -> int:
 
 
 def peak_learning_rate(width: int) -> float:
-    """Peak learning rate, falling with the width (from a sweep at widths 16, 48 and 160)."""
-    return 0.01 * (16 / width) ** 0.5
+    """Peak learning rate, as 1 / width (a sweep at widths 16, 48 and 160 agreed with that)."""
+    return 0.32 / width
 
 
 def batches(train: np.ndarray, rows: int, random: np.random.Generator) -> Iterator[np.ndarray]:
@@ -293,7 +297,9 @@ def _loss(torch: Any, p: dict[str, Any], run: ModelRun, bias: Any, batch: Any) -
         attended = attended.transpose(1, 2).reshape(rows, length, width)
         x = x + functional.linear(attended, p[f"{i}.project"])
         h = functional.layer_norm(x, (width,), p[f"{i}.norm2"])
-        x = x + functional.linear(functional.gelu(functional.linear(h, p[f"{i}.up"])), p[f"{i}.down"])
+        x = x + functional.linear(
+            functional.gelu(functional.linear(h, p[f"{i}.up"])), p[f"{i}.down"]
+        )
     x = functional.layer_norm(x, (width,), p["norm"])
     logits = functional.linear(x, p["embedding"])
     return functional.cross_entropy(logits.reshape(-1, VOCABULARY), targets.reshape(-1))
