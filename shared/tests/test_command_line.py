@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -123,6 +124,37 @@ def test_closed_pipe(demo):
     )
     os.close(second)
     assert b"Traceback" not in done.stderr
+
+
+def test_console_that_cannot_show_a_check_mark(demo, tmp_path):
+    command = [*COMMAND, "demo-paper", "reproduce", "good", "--scale", "quick", "--out", tmp_path]
+    env = os.environ | {"PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run(command, env=env, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert b"? demo-paper good: holds" in done.stdout
+
+
+def test_terminating_several_leaves_no_process(demo, tmp_path):
+    code = demo / "paperworks" / "demo_paper" / "reproduction.py"
+    marker = tmp_path / "pid"
+    code.write_text(
+        code.read_text().replace(
+            "drawing, axes = figure()\n",
+            f'open({str(marker)!r}, "w").write(str(os.getpid()))\n    '
+            "import time; time.sleep(60)\n    drawing, axes = figure()\n",
+            1,
+        )
+    )
+    command = [*COMMAND, "reproduce", "demo-paper", "--scale", "quick", "--out", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        for _ in range(200):
+            if marker.exists() and marker.read_text():
+                break
+            time.sleep(0.05)
+        process.terminate()
+        assert process.wait(30) == 143
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(marker.read_text()), 0)
 
 
 def test_terminated(demo, tmp_path):

@@ -73,6 +73,17 @@ def test_resume_and_what_invalidates(demo, tmp_path):
     assert report["claims"][0]["measured"] == 60.0
 
 
+def test_the_report_keeps_the_other_claims(demo, tmp_path):
+    reproduce(tmp_path, "bad")
+    result, report = reproduce(tmp_path, "good")
+    assert result.exit_code == 0  # only what was asked for counts
+    assert [claim["id"] for claim in report["claims"]] == ["good", "bad"]
+    reproduce(tmp_path, "good", "--fresh")
+    assert runs(tmp_path, "bad") == 1
+    _, report = reproduce(tmp_path, "good", "--seed", "1")
+    assert [claim["id"] for claim in report["claims"]] == ["good"]
+
+
 def test_other_code_is_other_work(demo, tmp_path):
     command = [*COMMAND, "demo-paper", "reproduce", "good", "--scale", "quick", "--out", tmp_path]
     subprocess.run(command, check=True, capture_output=True)

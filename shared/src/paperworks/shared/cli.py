@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import io
 import os
 import signal
 import subprocess
@@ -162,6 +163,9 @@ def main() -> None:
     if threading.current_thread() is threading.main_thread():
         # A polite kill unwinds the stack, so that temporary files go.
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # consoles that cannot show a check mark
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()
@@ -372,7 +376,7 @@ def _reproduce_paper(
     )
     write_text(folder / "report.html", to_html([report]))
     emit(report, json, f"report: {folder / 'report.html'}")
-    raise typer.Exit(exit_code([report]))
+    raise typer.Exit(exit_code(report, ids))
 
 
 def _run_each(commands: Sequence[list[str]], jobs: int, environ: Mapping[str, str]) -> list[int]:

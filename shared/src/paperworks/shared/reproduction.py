@@ -51,11 +51,12 @@ def reproduce(
         Gets ``report.json`` and, under ``claims/``, each claim's result and checkpoints. A claim
         that was measured there by the same code with the same settings is not run again.
     ids : sequence of str
-        The claims to run; all of them if empty.
+        The claims to run; all of them if empty. The report also keeps what the folder holds of
+        the others, as long as it was measured with the same settings.
     scale, seed, device, data
         Handed to the measuring functions, see `Run`.
     fresh : bool
-        Forget what is in the folder.
+        Forget what the folder holds of the claims to run.
     on_claim : callable
         Called with each result as it stands in the report.
 
@@ -66,7 +67,8 @@ def reproduce(
     """
     selected = claims.select(ids)
     if fresh:
-        shutil.rmtree(folder / "claims", ignore_errors=True)
+        for claim in selected:
+            shutil.rmtree(folder / "claims" / claim.id, ignore_errors=True)
     version = f"{paper['version']} {code_digest('paperworks.' + claims.slug.replace('-', '_'))}"
     inputs = dict(data or {})
     settings = {"scale": scale, "seed": seed, "device": device, "version": version}
@@ -82,16 +84,18 @@ def reproduce(
         "environment": environment(f"paperworks-{claims.slug}"),
         "claims": [],
     }
+    results = {c.id: _stored(folder / "claims" / c.id / "outcome.json", settings) for c in claims}
     for claim in selected:
         place = folder / "claims" / claim.id
-        result = _stored(place / "outcome.json", settings)
+        result = results[claim.id]
         if result is None:
             run = Run(claim.id, scale, seed, device, place, version, inputs)
             result = measure(claim, run)
             if result["verdict"] != Verdict.ERROR:
                 place.mkdir(parents=True, exist_ok=True)
                 write_json(place / "outcome.json", {"settings": settings, "result": result})
-        report["claims"].append(result)
+        results[claim.id] = result
+        report["claims"] = [known for known in results.values() if known is not None]
         report["finished"] = _now()
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / "report.json", report)
@@ -142,10 +146,10 @@ def measure(claim: Claim, run: Run) -> dict[str, Any]:
     return json.loads(to_json(result))  # the same whether it was just measured or found again
 
 
-def exit_code(reports: Sequence[Mapping[str, Any]]) -> int:
-    """Return 1 if any claim of the reports does not hold or could not be measured, else 0."""
+def exit_code(report: Mapping[str, Any], ids: Sequence[str] = ()) -> int:
+    """Return 1 if any of the claims does not hold or could not be measured, else 0."""
     bad = {Verdict.FAILS, Verdict.ERROR}
-    return int(any(claim["verdict"] in bad for report in reports for claim in report["claims"]))
+    return int(any(c["verdict"] in bad for c in report["claims"] if not ids or c["id"] in ids))
 
 
 def environment(distribution: str) -> dict[str, Any]:
