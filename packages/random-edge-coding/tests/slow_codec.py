@@ -1,4 +1,4 @@
-"""Random Edge Coding once more, with Python's integers and lists only: the oracle of the fast one."""
+"""Random Edge Coding once more, with integers and lists only: the oracle of the fast codec."""
 
 import zlib
 from fractions import Fraction

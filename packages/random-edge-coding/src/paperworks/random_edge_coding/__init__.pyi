@@ -3,6 +3,7 @@ from .container import Header as Header
 from .container import compress as compress
 from .container import decompress as decompress
 from .container import peek as peek
+from .container import read_labels as read_labels
 from .graph import Graph as Graph
 from .io import read_edges as read_edges
 from .io import write_edges as write_edges
@@ -22,6 +23,7 @@ __all__ = [
     "information",
     "peek",
     "read_edges",
+    "read_labels",
     "sample",
     "write_edges",
 ]

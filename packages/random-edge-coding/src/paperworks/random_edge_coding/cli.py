@@ -82,7 +82,7 @@ def compress(
         data = pack(graph, bias=_bias(bias), shards=shards, labels=labels, progress=progress)
     if shards > 1:
         extra = graph.num_edges * math.log2(shards) / 8
-        _say(f"{shards} shards take about {extra:.0f} bytes more than one")
+        _say(f"{shards} shards take at least {extra:.0f} bytes more than one")
     write_bytes(out, data)
 
 

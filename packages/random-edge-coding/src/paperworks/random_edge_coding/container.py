@@ -104,8 +104,9 @@ def compress(
     bias : int or "auto"
         The urn's count of each vertex before the first edge; ``"auto"`` takes `best_bias`.
     shards : int
-        Code this many parts in parallel. Costs about ``num_edges * log2(shards)`` bits: the
-        assignment of edges to parts is a function of the edges, but the parts do not know that.
+        Code this many parts in parallel. Costs ``num_edges * log2(shards)`` bits or up to a quarter
+        more: the assignment of edges to parts is a function of the edges, but the parts do not
+        know that, and each has its own urn.
     labels : sequence of int or str, shape (num_nodes,), optional
         Stored beside the graph, for `read_labels`.
     progress : callable, optional
@@ -212,6 +213,8 @@ def decompress(
     end = layout.payload + header.payload_bytes
     if zlib.crc32(memoryview(data)[:end]) != int.from_bytes(data[end : end + 4], "little"):
         raise CorruptFile("compressed graph: the checksum does not match, the file is damaged")
+    if layout.flags & _LABELS:
+        _label_table(data, layout)
     workers = _affordable_workers(layout, max_memory)
     states = list(_states(data, layout))
 
@@ -270,14 +273,7 @@ def read_labels(data: bytes, *, max_memory: int = 8 << 30) -> np.ndarray | None:
     layout = _layout(data)
     if not layout.flags & _LABELS:
         return None
-    reader = _Reader(data, layout.labels)
-    kind, raw_size, packed_size = reader.byte(), reader.varint(), reader.varint()
-    packed = reader.take(packed_size)
-    if (
-        zlib.crc32(data[layout.labels : reader.place]).to_bytes(4, "little") != reader.take(4)
-        or reader.left()
-    ):
-        raise CorruptFile("label table: the checksum does not match, the file is damaged")
+    kind, raw_size, packed = _label_table(data, layout)
     if raw_size > max_memory:
         raise InputError(
             f"label table: expected at most max_memory = {max_memory} bytes, found {raw_size}"
@@ -290,6 +286,17 @@ def read_labels(data: bytes, *, max_memory: int = 8 << 30) -> np.ndarray | None:
     except zstandard.ZstdError as error:
         raise CorruptFile(f"label table: {error}") from None
     return _unpack_labels(kind, raw, layout.header.num_nodes)
+
+
+def _label_table(data: bytes, layout: _Layout) -> tuple[int, int, bytes]:
+    """Kind, unpacked size and packed contents of the label table, after its checksum."""
+    reader = _Reader(data, layout.labels)
+    kind, raw_size, packed_size = reader.byte(), reader.varint(), reader.varint()
+    packed = reader.take(packed_size)
+    checksum = zlib.crc32(data[layout.labels : reader.place]).to_bytes(4, "little")
+    if checksum != reader.take(4) or reader.left():
+        raise CorruptFile("label table: the checksum does not match, the file is damaged")
+    return kind, raw_size, packed
 
 
 def _layout(data: bytes) -> _Layout:

@@ -144,7 +144,7 @@ class Graph:
 
     @property
     def edges(self) -> np.ndarray:
-        """Sorted edges, int64, shape (m, 2); rows are sorted too unless directed. Made when asked."""
+        """Sorted edges, int64, shape (m, 2), made when asked; rows are sorted unless directed."""
         return np.stack([self._keys >> 32, self._keys & _LOW], axis=1)
 
     @property

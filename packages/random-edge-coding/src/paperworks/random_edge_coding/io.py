@@ -22,7 +22,7 @@ from paperworks.shared.validation import check_choice, check_number
 from .graph import MAX_NODES, Graph
 
 FORMATS = ("auto", "text", "csv", "parquet", "mtx", "npz", "tu")
-_ANY_ID = (1 << 63) - 1
+_ANY_ID = 1 << 63  # what int64 labels stay below
 _SUFFIXES = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".mtx": "mtx", ".npz": "npz"}
 _PACKED = (".gz", ".xz", ".zst")
 _COLUMN_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
@@ -251,8 +251,9 @@ def _parse_text(name: str, data: bytes, limit: int, relabel: bool, say: Notice) 
     array = np.frombuffer(data, np.uint8)
     pairs = np.empty((int(np.count_nonzero(array == 10)), 2), np.int64)
     place, line, count, extra = (3 if data.startswith(b"\xef\xbb\xbf") else 0), 1, 0, False
+    fast = min(limit, _ANY_ID - 1)  # fits int64
     while True:
-        place, line, count, more = parse_lines(array, place, line, pairs, count, limit)
+        place, line, count, more = parse_lines(array, place, line, pairs, count, fast)
         extra |= more
         if place >= len(data):
             break
@@ -289,12 +290,7 @@ def _parse_odd_line(where: str, text: str, limit: int, relabel: bool) -> tuple[i
             raise InputError(f"{where}: expected ids >= 0, found {value}")
         if value >= limit:
             hint = " (relabel takes larger ones)" if limit == MAX_NODES else ""
-            if limit == _ANY_ID and value == limit:
-                hint = ""
-            if value > _ANY_ID or limit != _ANY_ID:
-                raise InputError(
-                    f"{where}: expected ids below {min(limit, _ANY_ID + 1)}{hint}, found {value}"
-                )
+            raise InputError(f"{where}: expected ids below {limit}{hint}, found {value}")
         ids.append(value)
     return ids[0], ids[1]
 
@@ -420,6 +416,8 @@ def _column(name: str, column: Any, title: str, relabel: bool) -> np.ndarray:
     if column.null_count:
         row = column.is_null().to_pylist().index(True)
         raise InputError(f"{name}: row {row + 1}: expected an id in column {title}, found nothing")
+    if not len(column):
+        return np.empty(0, np.int64)
     values = column.to_numpy()
     if values.dtype.kind in "iuf":
         return values
