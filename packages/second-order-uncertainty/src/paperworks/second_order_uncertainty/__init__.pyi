@@ -1,0 +1,27 @@
+from . import axioms as axioms
+from . import plots as plots
+from . import programme as programme
+from . import wasserstein as wasserstein
+from .distances import DistanceMeasure as DistanceMeasure
+from .distances import transport_distance as transport_distance
+from .distributions import SecondOrder as SecondOrder
+from .evaluation import label_budget_curve as label_budget_curve
+from .evaluation import ood_auroc as ood_auroc
+from .evaluation import rejection_curve as rejection_curve
+from .measures import Decomposition as Decomposition
+from .measures import decompose as decompose
+
+__all__ = [
+    "Decomposition",
+    "DistanceMeasure",
+    "SecondOrder",
+    "axioms",
+    "decompose",
+    "label_budget_curve",
+    "ood_auroc",
+    "plots",
+    "programme",
+    "rejection_curve",
+    "transport_distance",
+    "wasserstein",
+]
