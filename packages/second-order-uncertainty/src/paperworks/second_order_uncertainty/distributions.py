@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from array_api_compat import array_namespace, device, is_torch_array
 
-from paperworks.shared.errors import expected
+from paperworks.shared.errors import InputError, expected
 from paperworks.shared.seeding import Seed, generator
 from paperworks.shared.validation import check_array, check_number, check_probabilities
 
@@ -227,7 +227,9 @@ def _size(values: Array) -> int:
 def _check_members(name: str, values: Array, *, probabilities: bool) -> None:
     shape = tuple(values.shape)
     if values.ndim == 2:
-        raise expected(name, "axes (rows, members, classes)", _missing_axis(name, values, probabilities))
+        # Written out, since `expected` would cut what was found short.
+        found = _missing_axis(name, values, probabilities)
+        raise InputError(f"{name}: expected axes (rows, members, classes), found {found}")
     if values.ndim != 3:
         raise expected(name, "axes (rows, members, classes)", f"shape {shape}")
     if shape[1] == 0:
