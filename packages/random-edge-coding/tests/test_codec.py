@@ -113,7 +113,7 @@ def test_complete_graphs(n, loops):
 
 
 def test_complete_bipartite_paths_and_matchings():
-    check(Graph(np.stack(np.indices((90, 110)), axis=-1).reshape(-1, 2) + [0, 90]))
+    check(Graph(np.stack(np.indices((90, 110)), axis=-1).reshape(-1, 2) + np.array([0, 90])))
     path = np.arange(5000)
     check(Graph(np.stack([path[:-1], path[1:]], axis=1)))
     check(Graph(path.reshape(-1, 2)))

@@ -82,7 +82,7 @@ def information(graph: Graph, bias: int = 1) -> Information:
         Accurate up to the rounding of doubles; the codec itself uses integers only.
     """
     bias = check_number("bias", bias, integer=True, minimum=1)
-    degree_values, degree_counts = _histogram(graph.degrees())
+    degree_values, degree_counts = _degree_histogram(graph)
     sequence = _sequence_bits(graph.num_nodes, graph.num_edges, bias, degree_values, degree_counts)
     order = _order_bits(graph)
     ends = 2 * graph.num_edges
@@ -112,7 +112,7 @@ def best_bias(graph: Graph) -> int:
     int
         The smallest of the best, within what the coder can take.
     """
-    values, counts = _histogram(graph.degrees())
+    values, counts = _degree_histogram(graph)
     size, ends = graph.num_nodes, 2 * graph.num_edges
     allowed = [b for b in BIASES if b == 1 or ends + size * b <= MAX_TOTAL]
     return min(allowed, key=lambda b: _sequence_bits(size, graph.num_edges, b, values, counts))
@@ -156,6 +156,14 @@ def sample(
     while not np.array_equal(hop := source[source], source):
         source = hop
     return Graph((drawn[source] // bias).reshape(-1, 2), num_nodes, directed=directed)
+
+
+def _degree_histogram(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
+    """Degrees that occur, zero left out, and how often each does."""
+    ends = graph.edges32.reshape(-1)
+    if graph.num_nodes > 4 * len(ends):  # sparse ids: no array over all vertices
+        return _histogram(np.unique(ends, return_counts=True)[1])
+    return _histogram(np.bincount(ends))
 
 
 def _histogram(degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
