@@ -197,9 +197,9 @@ class Prices:
         """
         serving = inference_hardware or hardware
         if train_hour is None and inference_hour is not None:
-            raise expected("train_hour", "a price, as there is one for inference", "none")
+            raise expected("train_hour", "a price, as inference has one", "no price")
         if train_hour is not None and inference_hour is None and serving.name != hardware.name:
-            raise expected("inference_hour", f"a price of {serving.name}", "none")
+            raise expected("inference_hour", f"a price of {serving.name}", "no price")
         priced = train_hour is not None
         return cls(
             train_peak_flops=hardware.peak(train_dtype),
@@ -411,7 +411,7 @@ def plan(
             utilization=utilization,
         )
     elif train_hour is not None or inference_hour is not None or utilization is not None or serve:
-        raise expected("hardware", "hardware to apply prices and utilization to", "none")
+        raise expected("hardware", "hardware to apply prices and utilization to", "no hardware")
     equivalent = demand.tokens if prices is None else prices.equivalent_tokens(demand)
     limits = _limits(
         serve or train,
@@ -485,7 +485,7 @@ def _limits(
         name = "max_seconds_per_token"
         seconds = check_array(name, max_seconds_per_token, dtype=np.float64, above=0)
         if serving is None:
-            raise expected("hardware", f"hardware to apply {name} to", "none")
+            raise expected("hardware", f"hardware to apply {name} to", "no hardware")
         read = seconds * serving.bandwidth_bytes_per_s
         limits[name] = {"max_params": read / _bytes(inference_dtype)}
     if unique_tokens is not None:

@@ -52,7 +52,7 @@ class ScalingLaw:
 
     def __post_init__(self) -> None:
         for name in self.COEFFICIENTS:
-            bound = {"minimum": 0.0} if name == "E" else {"above": 0.0}
+            bound: dict[str, Any] = {"minimum": 0.0} if name == "E" else {"above": 0.0}
             value = getattr(self, name)
             checked = (
                 check_array(name, value, dtype=np.float64, **bound)
