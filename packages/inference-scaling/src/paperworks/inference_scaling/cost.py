@@ -72,7 +72,9 @@ class Hardware:
         path : path_like, optional
             A TOML file in the form of the package's ``hardware.toml``, which is the default.
         """
-        source = files(__package__) / "hardware.toml" if path is None else Path(path)
+        source = (
+            files("paperworks.inference_scaling") / "hardware.toml" if path is None else Path(path)
+        )
         try:
             content = tomllib.loads(source.read_text(encoding="utf-8"))
         except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,7 +46,7 @@ class InferenceDemand:
     discount_factor: FloatOrArray = 1.0
 
     def __post_init__(self) -> None:
-        bounds = {
+        bounds: dict[str, dict[str, Any]] = {
             "requests": {"above": 0},
             "input_tokens": {"minimum": 0},
             "output_tokens": {"minimum": 0},

@@ -64,9 +64,7 @@ def optimal_allocation(
     coefficients = (np.log(law.A), np.log(law.B), law.alpha, law.beta)
     log_n, log_d = _chunked(_solve, np.log(gap), log_k, *coefficients)
     if np.any(np.maximum(log_n, log_d) > 700):
-        raise expected(
-            "loss", "a loss that fewer than 1e304 parameters and tokens reach", "a closer one"
-        )
+        raise expected("loss", "one that 1e304 parameters and tokens reach", "a closer one")
     return scalar(np.exp(log_n)), scalar(np.exp(log_d))
 
 
