@@ -107,7 +107,7 @@ def _debian() -> Graph | None:
 
 
 def _users_graphs(folder: Path) -> Iterator[tuple[str, Graph]]:
-    """Every edge list in the folder, simple and without isolated vertices, as the paper has them."""
+    """Every edge list in the folder, simple and without isolated vertices."""
     paths = sorted(p for p in folder.iterdir() if p.is_file() and p.suffix.lower() != ".md")
     for path in paths:
         if path.suffix == ".zip":
@@ -156,7 +156,7 @@ def _xz_bits(graph: Graph) -> int:
 
 @claims.claim(
     "message-length",
-    statement="The message is as long as the information content of the graph: the gap is about 0 %",
+    statement="The message is as long as the information content of the graph, about 0 % more",
     source="Table 1",
     paper={"YouTube, Foursquare, Digg, Gowalla, Skitter, DBLP": "gap of about 0 %"},
     criterion="on every graph the message (without the header) exceeds the information by 0 to 64"
@@ -350,7 +350,7 @@ def hubs(run: Run) -> Outcome:
         f"{sum(wins)} of {len(wins)} networks",
         all(wins),
         tables=[table],
-        note="The code is blind to the locality of ids: where they follow a crawl or a ranking, xz on"
+        note="The code is blind to the locality of ids: where they follow a crawl or ranking, xz on"
         " the published ids can be shorter. It also allows loops and repeated edges and learns the"
         " degrees as it goes, which a graph of a hundred edges does not pay back. The specialised"
         " compressors of the paper's table are not run here.",
