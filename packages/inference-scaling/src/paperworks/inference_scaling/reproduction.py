@@ -1,0 +1,5 @@
+"""claims."""
+
+from paperworks.shared.claims import Claims
+
+claims = Claims("inference-scaling")
