@@ -10,9 +10,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from paperworks.shared.claims import Claims, Outcome, Run, Scale, Table
+from paperworks.shared.claims import Claims, Figure, Outcome, Run, Scale, Table
 from paperworks.shared.plotting import figure, to_svg
-from paperworks.shared.report import show, to_html, to_markdown
+from paperworks.shared.report import show, to_html, to_markdown, to_page
 from paperworks.shared.testing import run_command
 
 COMMAND = [sys.executable, "-m", "paperworks.shared.cli"]
@@ -160,6 +160,24 @@ def test_page_is_whole_and_self_contained(demo, tmp_path):
     assert inside <= set(page.ids)
     assert page.tags.count("svg") == 1
     assert not re.search(r"@import|url\((?!#)", text)
+
+
+def test_a_page_of_a_verb():
+    drawing, axes = figure()
+    axes.plot([0, 1])
+    text = to_page(
+        "An <audit>",
+        notes=["Be warned & read."],
+        facts={"auc": 0.5},
+        figures=[Figure("Curve", drawing, "Caption")],
+        tables=[Table("Rows", ["a"], [[1e-9]])],
+        footer="version 1",
+    )
+    page = Page(text)
+    assert page.open == []
+    assert page.tags.count("svg") == 1
+    for part in ("An &lt;audit&gt;", "Be warned &amp; read.", "<dd>0.5</dd>", "1e-09", "version 1"):
+        assert part in text
 
 
 def test_two_figures_share_a_page():

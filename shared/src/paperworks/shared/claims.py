@@ -64,6 +64,13 @@ class Figure:
     drawing: Any
     caption: str = ""
 
+    def rendered(self) -> dict[str, str]:
+        """Return title, caption and the drawing as an ``<svg>`` element."""
+        from .plotting import to_svg
+
+        svg = to_svg(self.drawing, self.title)
+        return {"title": self.title, "caption": self.caption, "svg": svg}
+
 
 @dataclass(frozen=True)
 class Table:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .claims import Verdict
+from .claims import Figure, Table, Verdict
 from .errors import expected
 from .files import read_json
 from .reproduction import FORMAT
@@ -47,17 +47,42 @@ def find_reports(places: Iterable[Path]) -> list[dict[str, Any]]:
 
 def to_html(reports: Sequence[Report]) -> str:
     """Render reports as one page without external resources."""
-    from jinja2 import Environment, PackageLoader
-
-    loader = PackageLoader("paperworks.shared", "templates")
-    page = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    page.filters["show"] = show
-    page.filters["interval"] = show_interval
-    page.filters["seconds"] = seconds
     counts = Counter(claim["verdict"] for report in reports for claim in report["claims"])
     order = [verdict for verdict in Verdict if counts[verdict]]
-    return page.get_template("report.html").render(
+    return _template("report.html").render(
         reports=reports, counts=counts, verdicts=order, symbols=SYMBOLS
+    )
+
+
+def to_page(
+    title: str,
+    *,
+    notes: Sequence[str] = (),
+    facts: Mapping[str, Any] | None = None,
+    figures: Sequence[Figure] = (),
+    tables: Sequence[Table] = (),
+    footer: str = "",
+) -> str:
+    """Render what a verb found as one page in the style of the reports, without external resources.
+
+    Parameters
+    ----------
+    title, footer : str
+        The heading, and versions and settings at the foot.
+    notes : sequence of str
+        Paragraphs under the heading.
+    facts : mapping
+        Names and values.
+    figures, tables : sequences of Figure and Table
+        Shown in this order.
+    """
+    return _template("page.html").render(
+        title=title,
+        notes=notes,
+        facts=facts or {},
+        figures=[figure.rendered() for figure in figures],
+        tables=tables,
+        footer=footer,
     )
 
 
@@ -115,6 +140,15 @@ def seconds(value: float) -> str:
     if value < 120:
         return f"{value:.2g} s" if value < 10 else f"{value:.0f} s"
     return f"{value / 60:.0f} min"
+
+
+def _template(name: str) -> Any:
+    from jinja2 import Environment, PackageLoader
+
+    loader = PackageLoader("paperworks.shared", "templates")
+    made = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    made.filters |= {"show": show, "interval": show_interval, "seconds": seconds}
+    return made.get_template(name)
 
 
 def _number(value: float) -> str:

@@ -141,7 +141,7 @@ def measure(claim: Claim, run: Run) -> dict[str, Any]:
         "duration_seconds": round(time.perf_counter() - start, 3),
         "measured_at": _now(),
         "tables": [vars(table) for table in outcome.tables],
-        "figures": [_drawn(figure) for figure in outcome.figures],
+        "figures": [figure.rendered() for figure in outcome.figures],
     }
     return json.loads(to_json(result))  # the same whether it was just measured or found again
 
@@ -197,13 +197,6 @@ def _fingerprint(path: Path) -> list[Any]:
         raise InputError(f"--data: expected an existing path, found no {path}")
     files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
     return [[str(p), p.stat().st_size, p.stat().st_mtime_ns] for p in files]
-
-
-def _drawn(figure: Any) -> dict[str, str]:
-    from .plotting import to_svg
-
-    svg = to_svg(figure.drawing, figure.title)
-    return {"title": figure.title, "caption": figure.caption, "svg": svg}
 
 
 def _bounds(interval: tuple[float, float] | Interval | None) -> list[float] | None:
