@@ -30,7 +30,7 @@ REFERENCE = {
 
 def main(folder):
     print(
-        "graph         n      m  sequence  graph  Erdos-R.   coded  gap    xz pairs; text: xz gzip zstd"
+        "graph         n      m  sequence   graph  Erdos-R.   coded   gap   xz; text: xz gzip zstd"
     )
     for name, reference in REFERENCE.items():
         with zipfile.ZipFile(Path(folder) / f"{name}.zip") as archive:

@@ -139,7 +139,11 @@ def bits(
     graph, _ = _read(edges, format, directed, relabel, simple, nodes, columns)
     value = _bias(bias)
     found = information(graph, best_bias(graph) if value == "auto" else value)
-    result = {"num_nodes": graph.num_nodes, "directed": graph.directed, "loops": graph.num_loops}
+    result: dict[str, Any] = {
+        "num_nodes": graph.num_nodes,
+        "directed": graph.directed,
+        "loops": graph.num_loops,
+    }
     result |= (
         {"repeated": graph.num_repeated} | asdict(found) | {"bits_per_edge": found.bits_per_edge}
     )

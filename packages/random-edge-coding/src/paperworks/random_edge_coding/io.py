@@ -11,7 +11,7 @@ import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 
@@ -33,7 +33,7 @@ Notice = Callable[[str], None]
 
 
 def read_edges(
-    source: str | os.PathLike[str] | BinaryIO,
+    source: str | os.PathLike[str] | IO[bytes],
     *,
     format: str = "auto",
     directed: bool | None = None,
@@ -172,7 +172,7 @@ def _split_packing(name: str) -> tuple[str, str]:
     return (stem, suffix.lower()) if suffix.lower() in _PACKED else (name, "")
 
 
-def _load(source: str | os.PathLike[str] | BinaryIO) -> tuple[str, bytes]:
+def _load(source: str | os.PathLike[str] | IO[bytes]) -> tuple[str, bytes]:
     """Name and unpacked contents."""
     if isinstance(source, str | os.PathLike):
         name = str(source)

@@ -4,6 +4,8 @@ Nodes are rows of small fixed width, scanned without branches, so that the compi
 into a few vector instructions. Levels and nodes live in flat arrays that are allocated once.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
@@ -131,15 +133,17 @@ def tree_find_add(nodes, offsets, position, delta):
 # words.
 
 
-@intrinsic
-def popcount(typing_context, word):
-    """Count the bits that are set in a 64-bit word."""
+def _popcount(typing_context, word):
     signature = types.int64(types.uint64)
 
     def generate(context, builder, signature, arguments):
         return builder.ctpop(arguments[0])
 
     return signature, generate
+
+
+#: Number of bits that are set in a 64-bit word: the processor's instruction.
+popcount: Any = intrinsic(_popcount)
 
 
 def full_bitmap(size):

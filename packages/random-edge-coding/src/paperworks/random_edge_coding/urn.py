@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from paperworks.shared.errors import InputError
-from paperworks.shared.seeding import generator
+from paperworks.shared.seeding import Seed, generator
 from paperworks.shared.validation import check_number
 
 from .graph import MAX_TOTAL, Graph
@@ -119,7 +119,7 @@ def best_bias(graph: Graph) -> int:
 
 
 def sample(
-    num_nodes: int, num_edges: int, *, bias: int = 1, directed: bool = False, seed: int = 0
+    num_nodes: int, num_edges: int, *, bias: int = 1, directed: bool = False, seed: Seed = 0
 ) -> Graph:
     """Draw a graph from the urn.
 
