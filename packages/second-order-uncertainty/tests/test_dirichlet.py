@@ -96,9 +96,7 @@ def test_epistemic_against_40_digits(alpha):
     reached, levels = cost(alpha, minimizer[0])
     assert value[0] == pytest.approx(reached, abs=1e-9)
     # Optimal: all classes are at one level (where the quantile can be represented at all).
-    resolved = [
-        p for p, x in zip(levels, minimizer[0], strict=True) if 1e-200 < x < 1 - 1e-12
-    ]
+    resolved = [p for p, x in zip(levels, minimizer[0], strict=True) if 1e-200 < x < 1 - 1e-12]
     assert np.ptp(resolved) < 1e-6 if resolved else min(alpha) < 1e-5
 
 

@@ -7,6 +7,7 @@ from paperworks.second_order_uncertainty import SecondOrder, decompose
 from paperworks.shared.errors import InputError
 
 GOOD = np.full((2, 3, 4), 0.25)
+AXES = "theta: expected axes (rows, members, classes), found "
 
 
 def changed(index, value):
@@ -18,7 +19,10 @@ def changed(index, value):
 @pytest.mark.parametrize(
     ("theta", "message"),
     [
-        (changed((1, 2, 0), 0.5), "theta[1, 2, :]: expected probabilities that sum to 1, found a sum of 1.25"),
+        (
+            changed((1, 2, 0), 0.5),
+            "theta[1, 2, :]: expected probabilities that sum to 1, found a sum of 1.25",
+        ),
         (changed((0, 1, 3), -0.1), "theta[0, 1, 3]: expected numbers >= 0, found -0.1"),
         (changed((0, 0, 0), np.nan), "theta[0, 0, 0]: expected finite numbers, found nan"),
         (changed((0, 0, 0), np.inf), "theta[0, 0, 0]: expected finite numbers, found inf"),
@@ -27,13 +31,13 @@ def changed(index, value):
         (np.ones(3), "theta: expected axes (rows, members, classes), found shape (3,)"),
         (
             np.full((5, 4), 0.25),
-            "theta: expected axes (rows, members, classes), found shape (5, 4): members are missing;"
-            " give theta[None] for one row of 5 members, theta[:, None] for 5 rows of one member",
+            AXES + "shape (5, 4): members are missing; give theta[None] for one row of 5 members,"
+            " theta[:, None] for 5 rows of one member",
         ),
         (
             np.full((5, 4), 0.3),
-            "theta: expected axes (rows, members, classes), found shape (5, 4) whose rows do not sum"
-            " to 1: classes are missing; for two classes stack [1 - p, p] on a last axis",
+            AXES + "shape (5, 4) whose rows do not sum to 1: classes are missing; for two classes"
+            " stack [1 - p, p] on a last axis",
         ),
         ([[["a"]]], "theta: expected an array of numbers, found dtype <U1"),
     ],
@@ -66,7 +70,10 @@ def test_bad_weights(weights, message):
         ([[1.0, -2.0]], "alpha[0, 1]: expected numbers > 0, found -2.0"),
         ([[1.0, np.nan]], "alpha[0, 1]: expected finite numbers, found nan"),
         ([[1.0]], "alpha: expected at least two classes, found shape (1, 1)"),
-        ([1.0, 2.0], "alpha: expected axes (rows, classes), found shape (2,); for one row give alpha[None]"),
+        (
+            [1.0, 2.0],
+            "alpha: expected axes (rows, classes), found shape (2,); for one row give alpha[None]",
+        ),
     ],
 )
 def test_bad_dirichlet(alpha, message):
@@ -106,7 +113,9 @@ def test_normalize_and_tolerance():
     q = SecondOrder.from_samples(counts, normalize=True)
     np.testing.assert_allclose(q.values, counts / counts.sum(axis=-1, keepdims=True))
     slightly = GOOD * (1 + 5e-7)
-    np.testing.assert_allclose(SecondOrder.from_samples(slightly).values.sum(axis=-1), 1, atol=1e-15)
+    np.testing.assert_allclose(
+        SecondOrder.from_samples(slightly).values.sum(axis=-1), 1, atol=1e-15
+    )
     half = np.random.default_rng(1).dirichlet(np.ones(10), size=(50, 5)).astype(np.float16)
     assert SecondOrder.from_samples(half).values.dtype == np.float32
 

@@ -19,7 +19,9 @@ def test_agrees_with_numpy(device, measure, kind):
     if kind == "dirichlet":
         values = random.uniform(0.1, 9, size=(40, 5))
         plain = SecondOrder.from_dirichlet(values)
-        tensor = SecondOrder.from_dirichlet(torch.tensor(values, dtype=torch.float32, device=device))
+        tensor = SecondOrder.from_dirichlet(
+            torch.tensor(values, dtype=torch.float32, device=device)
+        )
     else:
         values = random.dirichlet(np.ones(5), size=(40, 7))
         weights = random.random((40, 7)) if kind == "weighted" else None
@@ -52,7 +54,9 @@ def test_gradient_agrees_with_finite_differences(part, weighted):
 
 @pytest.mark.parametrize("part", NAMES)
 def test_gradient_of_a_dirichlet(part):
-    alpha = torch.tensor([[0.5, 2.0, 3.0], [4.0, 1.0, 1.5]], dtype=torch.float64, requires_grad=True)
+    alpha = torch.tensor(
+        [[0.5, 2.0, 3.0], [4.0, 1.0, 1.5]], dtype=torch.float64, requires_grad=True
+    )
 
     def value(x):
         return getattr(wasserstein, part)(SecondOrder.from_dirichlet(x))

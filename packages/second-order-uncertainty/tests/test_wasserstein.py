@@ -1,4 +1,4 @@
-"""The closed forms against linear programmes, optimal transport and the definition's invariances."""
+"""The closed forms against linear programmes, optimal transport and invariances."""
 
 import numpy as np
 import pytest
@@ -108,9 +108,7 @@ def second_orders(draw, weighted=True):
     )
     weights = None
     if weighted and draw(st.booleans()):
-        weights = draw(
-            st.lists(st.integers(0, 4), min_size=members, max_size=members).filter(any)
-        )
+        weights = draw(st.lists(st.integers(0, 4), min_size=members, max_size=members).filter(any))
     return counts / counts.sum(axis=-1, keepdims=True), weights
 
 

@@ -1,7 +1,8 @@
 """The decompositions that the paper compares with: entropy, label-wise entropy, variance.
 
-Each takes a `SecondOrder` of either kind and returns total, aleatoric and epistemic uncertainty with
-``total = aleatoric + epistemic``. Dirichlet distributions are exact (digamma functions, moments).
+Each takes a `SecondOrder` of either kind and returns total, aleatoric and epistemic uncertainty,
+of which the first is the sum of the others. Dirichlet distributions are exact (digamma functions,
+moments).
 """
 
 from __future__ import annotations
@@ -117,9 +118,14 @@ def _xlogx(x: Array) -> Array:
 
 
 def _expected_xlogx(part: Array, strength: Array) -> Array:
-    """Expectation of x log x for a Beta(part, strength - part) variable."""
+    """Compute E[x log x] for a Beta(part, strength - part) variable."""
     if is_torch_array(part):
         from torch import digamma
+
+        # In single precision torch's digamma is off by 1e-6.
+        gap = (digamma(part.double() + 1) - digamma(strength.double() + 1)).to(part.dtype)
     else:
         from scipy.special import digamma
-    return part / strength * (digamma(part + 1) - digamma(strength + 1))
+
+        gap = digamma(part + 1) - digamma(strength + 1)
+    return part / strength * gap

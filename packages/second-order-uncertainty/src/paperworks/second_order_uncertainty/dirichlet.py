@@ -25,7 +25,7 @@ _STEP = 1e-4
 
 
 def expected_maximum(alpha: Array) -> Array:
-    """Expectation of the largest class probability, ``E[max_k theta_k]``.
+    """Compute the expected largest class probability, ``E[max_k theta_k]``.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def expected_maximum(alpha: Array) -> Array:
 
 
 def epistemic(alpha: Array) -> tuple[Array, Array]:
-    """Epistemic uncertainty ``min_q E|theta - q|_1 / 2`` and the class distribution q of the minimum.
+    """Epistemic uncertainty ``min_q E|theta - q|_1 / 2``, and the class distribution q of it.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from scipy import optimize, sparse
 from paperworks.shared.errors import expected, require
 from paperworks.shared.validation import check_choice
 
-from .distributions import SecondOrder, _to_numpy
+from .distributions import SecondOrder, to_numpy
 from .measures import Decomposition
 from .wasserstein import epistemic_and_minimizer
 
@@ -68,11 +68,13 @@ class DistanceMeasure:
         for name, reference in self.references.items():
             check_choice("references", name, PARTS)
             if not isinstance(reference, SecondOrder) or reference.kind != "samples":
-                raise expected(f"references[{name}]", "a SecondOrder with finite support", reference)
+                raise expected(
+                    f"references[{name}]", "a SecondOrder with finite support", reference
+                )
 
     def __call__(self, q: SecondOrder) -> Decomposition:
         """Return the decomposition of each row of ``q``."""
-        atoms, weights = _finite(q)
+        atoms, weights = finite_support(q)
         metric = _metric(self.ground_metric)
         parts: dict[str, np.ndarray] = {}
         minimizer = None
@@ -92,7 +94,9 @@ class DistanceMeasure:
         xp = array_namespace(q.values)
         kept = {"dtype": q.values.dtype, "device": device(q.values)}
         moved = {name: xp.asarray(value, **kept) for name, value in parts.items()}
-        return Decomposition(**moved, minimizer=None if minimizer is None else xp.asarray(minimizer, **kept))
+        return Decomposition(
+            **moved, minimizer=None if minimizer is None else xp.asarray(minimizer, **kept)
+        )
 
     def _nearest(self, q: SecondOrder, reference: SecondOrder) -> np.ndarray:
         if reference.classes != q.classes:
@@ -151,7 +155,7 @@ def transport_distance(
     """
     ot = require("ot", package="paperworks-second-order-uncertainty", extra="transport")
     metric = _metric(ground_metric)
-    (a, v), (b, w) = _finite(p), _finite(q)
+    (a, v), (b, w) = finite_support(p), finite_support(q)
     if len(a) != len(b) or p.classes != q.classes:
         raise expected("q", f"{len(a)} rows of {p.classes} classes", f"{len(b)} of {q.classes}")
     costs = metric(a[:, :, None, :], b[:, None, :, :])
@@ -159,19 +163,19 @@ def transport_distance(
 
 
 def _metric(ground_metric: str | GroundMetric) -> GroundMetric:
-    if callable(ground_metric):
-        return ground_metric
-    return METRICS[check_choice("ground_metric", ground_metric, METRICS)]
+    if isinstance(ground_metric, str) or not callable(ground_metric):
+        return METRICS[check_choice("ground_metric", ground_metric, METRICS)]
+    return ground_metric
 
 
-def _finite(q: SecondOrder) -> tuple[np.ndarray, np.ndarray]:
-    """Atoms and weights in float64."""
+def finite_support(q: SecondOrder) -> tuple[np.ndarray, np.ndarray]:
+    """Return atoms ``[n, M, K]`` and weights ``[n, M]`` in float64; a Dirichlet is refused."""
     if q.kind != "samples":
         raise expected("q", "a distribution with finite support", "a Dirichlet: draw with .sample")
-    atoms = _to_numpy(q.values).astype(np.float64)
+    atoms = to_numpy(q.values).astype(np.float64)
     if q.weights is None:
         return atoms, np.full(atoms.shape[:2], 1 / atoms.shape[1])
-    weights = _to_numpy(q.weights).astype(np.float64)
+    weights = to_numpy(q.weights).astype(np.float64)
     return atoms, weights / weights.sum(axis=1, keepdims=True)
 
 

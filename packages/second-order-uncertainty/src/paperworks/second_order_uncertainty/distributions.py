@@ -68,7 +68,9 @@ class SecondOrder:
         _check_members("theta", theta, probabilities=True)
         unit = max(TOLERANCE, float(array_namespace(theta).finfo(theta.dtype).eps))
         theta = _widen(theta)
-        return cls("samples", _normalized("theta", theta, unit, normalize), _weights(theta, weights))
+        return cls(
+            "samples", _normalized("theta", theta, unit, normalize), _weights(theta, weights)
+        )
 
     @classmethod
     def from_logits(cls, logits: Array, weights: Array | None = None) -> SecondOrder:
@@ -91,7 +93,7 @@ class SecondOrder:
         logits = _widen(logits)
         xp = array_namespace(logits)
         if _size(logits) and not bool(xp.all(xp.isfinite(logits))):
-            check_array("logits", _to_numpy(logits))  # words the error
+            check_array("logits", to_numpy(logits))  # words the error
         logits = logits - xp.max(logits, axis=-1, keepdims=True)
         theta = xp.exp(logits)
         del logits
@@ -123,7 +125,7 @@ class SecondOrder:
         if _size(alpha) and not (
             bool(xp.min(alpha) > 0) and bool(xp.all(xp.isfinite(xp.sum(alpha, axis=-1))))
         ):
-            check_array("alpha", _to_numpy(alpha), above=0)  # words the error
+            check_array("alpha", to_numpy(alpha), above=0)  # words the error
             raise expected("alpha", "concentrations with a finite sum", "an infinite sum")
         return cls("dirichlet", alpha)
 
@@ -183,7 +185,7 @@ class SecondOrder:
         """
         members = check_number("members", members, integer=True, minimum=1)
         random = generator(seed)
-        values = _to_numpy(self.values)
+        values = to_numpy(self.values)
         if self.kind == "dirichlet":
             rows, classes = values.shape
             # In logarithms, so that tiny concentrations do not give 0 / 0: G(a) = G(a + 1) U^(1/a).
@@ -191,7 +193,7 @@ class SecondOrder:
             alpha = values[:, None, :].astype(np.float64)
             log_gamma = np.log(random.standard_gamma(alpha + 1, size=shape))
             return self.from_logits(log_gamma - random.standard_exponential(shape) / alpha)
-        weights = None if self.weights is None else _to_numpy(self.weights)
+        weights = None if self.weights is None else to_numpy(self.weights)
         levels = random.random((len(values), members))
         if weights is None:
             chosen = (levels * values.shape[1]).astype(np.int64)
@@ -216,7 +218,8 @@ def _widen(values: Array) -> Array:
     return values.astype(wanted) if values.dtype.itemsize not in (4, 8) else values
 
 
-def _to_numpy(values: Array) -> np.ndarray:
+def to_numpy(values: Array) -> np.ndarray:
+    """Return a tensor or array as numpy, on the CPU and without its gradient."""
     return values.detach().cpu().numpy() if is_torch_array(values) else np.asarray(values)
 
 
@@ -245,7 +248,7 @@ def _check_classes(name: str, values: Array) -> None:
 def _missing_axis(name: str, values: Array, probabilities: bool) -> str:
     """Say which axis a two-dimensional array lacks, judged by whether its rows sum to 1."""
     rows, columns = values.shape
-    sums = _to_numpy(values).astype(np.float64).sum(axis=-1)
+    sums = to_numpy(values).astype(np.float64).sum(axis=-1)
     if probabilities and not np.allclose(sums, 1, atol=1e-3):
         return (
             f"shape ({rows}, {columns}) whose rows do not sum to 1: classes are missing;"
@@ -264,10 +267,12 @@ def _normalized(name: str, theta: Array, tolerance: float, normalize: bool) -> A
     sums = xp.sum(theta, axis=-1, keepdims=True)
     # NaN fails every comparison, so that one pass finds all that can be wrong.
     good = bool(xp.min(theta) >= 0) and bool(
-        xp.all((sums > 0) & xp.isfinite(sums)) if normalize else xp.all(xp.abs(sums - 1) <= tolerance)
+        xp.all((sums > 0) & xp.isfinite(sums))
+        if normalize
+        else xp.all(xp.abs(sums - 1) <= tolerance)
     )
     if not good:
-        check_probabilities(name, _to_numpy(theta), tolerance=tolerance, normalize=normalize)
+        check_probabilities(name, to_numpy(theta), tolerance=tolerance, normalize=normalize)
         raise expected(name, "probabilities with a finite sum", "an infinite sum")
     return theta / sums
 
@@ -281,7 +286,9 @@ def _weights(theta: Array, weights: Array | None) -> Array | None:
     checked = check_array("weights", given, ndim=(1, 2), dtype=np.float64, minimum=0)
     wanted = (members,) if checked.ndim == 1 else (rows, members)
     if checked.shape != wanted:
-        raise expected("weights", f"shape ({members},) or ({rows}, {members})", f"shape {checked.shape}")
+        raise expected(
+            "weights", f"shape ({members},) or ({rows}, {members})", f"shape {checked.shape}"
+        )
     sums = checked.sum(axis=-1, keepdims=True)
     if (sums == 0).any():
         raise expected("weights", "a positive weight in each row", "zeros only")

@@ -69,9 +69,9 @@ def find_measure(measure: str | Measure) -> Measure:
     InputError
         For an unknown name.
     """
-    if callable(measure):
-        return measure
-    return MEASURES[check_choice("measure", measure, MEASURES)]
+    if isinstance(measure, str) or not callable(measure):
+        return MEASURES[check_choice("measure", measure, MEASURES)]
+    return measure
 
 
 def decompose(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import optimize, sparse
 
-from .distances import METRICS, _finite
+from .distances import METRICS, finite_support
 from .distributions import SecondOrder
 from .measures import Decomposition
 
@@ -29,7 +29,7 @@ def solve(q: SecondOrder) -> Decomposition:
     Decomposition
         In float64, with the minimiser that the solver found (it need not be unique).
     """
-    atoms, weights = _finite(q)
+    atoms, weights = finite_support(q)
     rows = [
         (_total(a, w), _aleatoric(a, w), *_epistemic(a, w))
         for a, w in zip(atoms, weights, strict=True)

@@ -127,7 +127,7 @@ def _epistemic(q: SecondOrder, *, minimizer: bool) -> tuple[Array, Array]:
     if q.values.shape[1] == 1:
         only = q.values[:, 0, :]
         return array_namespace(only).sum(only * 0, axis=-1), only
-    return (_equal if q.weights is None else _weighted)(q, minimizer)
+    return _equal(q, minimizer) if q.weights is None else _weighted(q, q.weights, minimizer)
 
 
 def _equal(q: SecondOrder, minimizer: bool) -> tuple[Array, Array]:
@@ -140,15 +140,17 @@ def _equal(q: SecondOrder, minimizer: bool) -> tuple[Array, Array]:
     # The last rank whose sum is at most 1, and the next; rounding may leave none on one side.
     members = sums.shape[1]
     rank = xp.clip(xp.sum(xp.astype(sums <= 1, xp.int64), axis=1) - 1, 0, members - 2)
-    below, above = (xp.take_along_axis(ordered, r[:, None, None], axis=1)[:, 0] for r in (rank, rank + 1))
+    below, above = (
+        xp.take_along_axis(ordered, r[:, None, None], axis=1)[:, 0] for r in (rank, rank + 1)
+    )
     return value, _between(below, above)
 
 
-def _weighted(q: SecondOrder, minimizer: bool) -> tuple[Array, Array]:
+def _weighted(q: SecondOrder, given: Array, minimizer: bool) -> tuple[Array, Array]:
     xp = array_namespace(q.values)
     order = xp.argsort(q.values, axis=1)
     ordered = xp.take_along_axis(q.values, order, axis=1)
-    spread = xp.broadcast_to(q.weights[:, :, None], q.values.shape)
+    spread = xp.broadcast_to(given[:, :, None], q.values.shape)
     weights = xp.take_along_axis(spread, order, axis=1)
     upto = xp.cumulative_sum(weights, axis=1)  # F_k at each value: its levels end here
     level = _crossing(ordered, upto)[:, None, None]
@@ -180,7 +182,9 @@ def _crossing(ordered: Array, upto: Array) -> Array:
     rises = xp.cumulative_sum(xp.take_along_axis(jumps, order, axis=1), axis=1)
     above = xp.sum(ordered[:, 0], axis=-1)[:, None] + rises > 1
     first = xp.argmax(xp.astype(above, xp.int64), axis=1)
-    return xp.take_along_axis(xp.take_along_axis(levels, order, axis=1), first[:, None], axis=1)[:, 0]
+    return xp.take_along_axis(xp.take_along_axis(levels, order, axis=1), first[:, None], axis=1)[
+        :, 0
+    ]
 
 
 def _between(below: Array, above: Array) -> Array:
