@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,9 +30,7 @@ paper = Paper(
 LawOption = Annotated[str, typer.Option(help="chinchilla, besiroglu, or the JSON file of a fit.")]
 GoalOption = Annotated[
     str | None,
-    typer.Option(
-        help="Quality: that of a Chinchilla-optimal model of this size; A,B,... for more."
-    ),
+    typer.Option(help="Quality: a Chinchilla-optimal model's of this size; A,B,... for more."),
 ]
 LossOption = Annotated[
     str | None, typer.Option(help="Quality: the loss in nats a token; A,B,... for more.")
@@ -113,9 +111,8 @@ def plan(
 
     from .runs import format_rows
 
-    style = check_choice(
-        "--format", "json" if json else format, ("text", "csv", "markdown", "json")
-    )
+    styles = ("text", "csv", "markdown", "json")
+    style = check_choice("--format", "json" if json else format, styles)
     scaling = _law(law)
     goal = _goal(scaling, chinchilla_params, loss)
     demand = _demand(
@@ -396,7 +393,7 @@ def _column(numbers: Any) -> Any:
 
 
 def _pair(text: str) -> tuple[float, float]:
-    read, colon, written = text.partition(":")
+    read, _, written = text.partition(":")
     try:
         pair = float(read), float(written)
     except ValueError:
@@ -407,7 +404,7 @@ def _pair(text: str) -> tuple[float, float]:
 
 
 @contextmanager
-def _warnings_as_lines() -> Iterator[None]:
+def _warnings_as_lines() -> Generator[None]:
     """Print what the library warns of as lines on stderr."""
     with warnings.catch_warnings(record=True) as caught:
         yield

@@ -45,7 +45,7 @@ def ratio_maps(
     Returns
     -------
     matplotlib.figure.Figure
-        Logarithmic axes and, but for the savings, a colour scale centred on no change.
+        With logarithmic axes and colours centred on no change.
     """
     sizes = np.geomspace(1e9, 1e12, 61) if chinchilla_params is None else chinchilla_params
     sizes = check_array("chinchilla_params", sizes, ndim=1, dtype=np.float64, above=0)
@@ -92,6 +92,8 @@ def isoloss_curve(law: ScalingLaw, chosen: Plan) -> Any:
     train = chosen.train_cost / (chosen.params * chosen.tokens) * sizes * tokens
     serve = chosen.inference_cost / chosen.params * sizes
     drawing, (left, right) = figure(1, 2, size=(10.5, 4.2))
+    left.set(xscale="log", yscale="log", xlabel="parameters", ylabel="training tokens")
+    right.set(xscale="log", yscale="log", xlabel="parameters", ylabel=f"cost ({chosen.cost_unit})")
     left.plot(sizes, tokens, label=f"loss {chosen.loss:.4g}")
     right.plot(sizes, train + serve, label="total")
     right.plot(sizes, train, "--", label="training")
@@ -102,9 +104,7 @@ def isoloss_curve(law: ScalingLaw, chosen: Plan) -> Any:
         right.plot(point.params, point.cost, marker, color="black", markersize=7, label=label)
     reachable = np.isfinite(tokens) & (tokens < 50 * max(chosen.tokens, chosen.baseline.tokens))
     left.set_ylim(tokens[reachable].min() / 2, tokens[reachable].max())
-    right.set_ylim(None, 6 * max(chosen.cost, chosen.baseline.cost))
-    left.set(xscale="log", yscale="log", xlabel="parameters", ylabel="training tokens")
-    right.set(xscale="log", yscale="log", xlabel="parameters", ylabel=f"cost ({chosen.cost_unit})")
+    right.set_ylim(serve.min() / 2, 6 * max(chosen.cost, chosen.baseline.cost))
     left.legend()
     right.legend()
     return drawing
@@ -171,12 +171,13 @@ def _heat_map(drawing: Any, axis: Any, x: np.ndarray, y: np.ndarray, values: np.
     spread = float(np.exp(np.abs(np.log(values)).max())) or 1.0
     spread = max(spread, 1.001)
     norm = LogNorm(1 / spread, spread)
+    axis.set(xscale="log", yscale="log")  # first: labels of contours are placed on the axes' scale
     mesh = axis.pcolormesh(x, y, values, norm=norm, cmap="RdBu_r", shading="gouraud")
+    mesh.set_rasterized(True)  # thousands of triangles would make a slow SVG of megabytes
     levels = _levels(values)
     if len(levels):
         lines = axis.contour(x, y, values, levels=levels, colors="black", linewidths=0.6)
         axis.clabel(lines, fmt="%g", fontsize=8)
-    axis.set(xscale="log", yscale="log")
     axis.grid(visible=False)
     bar = drawing.colorbar(mesh, ax=axis, ticks=[1 / spread, 1, spread], format="%.3g")
     bar.ax.minorticks_off()

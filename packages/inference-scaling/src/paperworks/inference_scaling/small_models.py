@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import sysconfig
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from paperworks.shared.errors import InputError, require
 from paperworks.shared.files import Checkpoints
 from paperworks.shared.seeding import generator
 
+RECIPE = 1  # to be raised with every change of how a model is trained
 VOCABULARY = 128  # ASCII; every byte of another character counts as DEL
 CONTEXT = 64
 RATIOS = (1, 3, 10, 30, 100, 300, 1000, 3000)
@@ -30,7 +31,7 @@ VALIDATION_BYTES = 200_000
 
 @dataclass(frozen=True)
 class Text:
-    """Bytes to train on and bytes of other files to evaluate on."""
+    """Characters to train on, and characters of other files to evaluate on."""
 
     train: np.ndarray
     validation: np.ndarray
@@ -46,7 +47,7 @@ class ModelRun:
     width, layers : int
         Of the transformer; heads have 8 or 16 channels.
     tokens : int
-        Bytes seen in training.
+        Characters seen in training.
     """
 
     width: int
@@ -123,19 +124,18 @@ def design(
 
 
 def train_all(
-    runs: Sequence[ModelRun],
+    runs: Iterable[ModelRun],
     text: Text,
     checkpoints: Checkpoints,
     *,
     seed: int = 0,
     device: str = "cpu",
-    progress: Callable[[int, int], None] | None = None,
 ) -> np.ndarray:
     """Train each run that has no checkpoint yet and return the validation losses.
 
     Parameters
     ----------
-    runs : sequence of ModelRun
+    runs : iterable of ModelRun
         What to train; a run is saved as soon as it is done.
     text : Text
         What to train and evaluate on.
@@ -145,24 +145,19 @@ def train_all(
         Of weights and order of the text.
     device : str
         A torch device.
-    progress : callable, optional
-        Called with (tokens done, tokens in all).
 
     Returns
     -------
-    numpy.ndarray, shape (len(runs),)
-        Nats a byte on the validation text.
+    numpy.ndarray, shape (runs,)
+        Nats a character on the validation text.
     """
-    losses, done, total = [], 0, sum(run.tokens for run in runs)
+    losses = []
     for run in runs:
         saved = checkpoints.load(run.name)
         if saved is None:
             saved = {"loss": train(run, text, seed=seed, device=device)} | asdict(run)
             checkpoints.save(run.name, saved)
         losses.append(float(saved["loss"]))
-        done += run.tokens
-        if progress is not None:
-            progress(done, total)
     return np.array(losses)
 
 
@@ -174,7 +169,7 @@ def train(
     device: str = "cpu",
     learning_rate: float | None = None,
 ) -> float:
-    """Train one model and return its validation loss in nats a byte.
+    """Train one model and return its validation loss in nats a character.
 
     AdamW with linear warm-up over the first twentieth and linear decay to zero, so that each run
     is judged at the end of its own schedule.
@@ -207,7 +202,7 @@ def train(
 
 
 def evaluate(parameters: dict[str, Any], run: ModelRun, text: Text, device: str = "cpu") -> float:
-    """Mean loss in nats a byte over the validation text."""
+    """Mean loss in nats a character over the validation text."""
     torch = require("torch", package="paperworks-inference-scaling", extra="reproduce")
     bias = _alibi(torch, run.width, device)
     windows = _windows(text.validation)
@@ -241,7 +236,7 @@ def batches(train: np.ndarray, rows: int, random: np.random.Generator) -> Iterat
 
 
 def _windows(data: np.ndarray) -> np.ndarray:
-    """Cut into windows of one byte more than the context, that share their border byte."""
+    """Cut into windows of one character more than the context; neighbours share one."""
     count = (len(data) - 1) // CONTEXT
     starts = np.arange(count)[:, None] * CONTEXT
     return data[starts + np.arange(CONTEXT + 1)].astype(np.int64)
@@ -283,7 +278,7 @@ def _alibi(torch: Any, width: int, device: str) -> Any:
 
 
 def _loss(torch: Any, p: dict[str, Any], run: ModelRun, bias: Any, batch: Any) -> Any:
-    """Mean cross-entropy of the next byte."""
+    """Mean cross-entropy of the next character."""
     functional = torch.nn.functional
     inputs, targets = batch[:, :-1], batch[:, 1:]
     rows, length = inputs.shape

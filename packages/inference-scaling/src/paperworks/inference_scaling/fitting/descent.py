@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-GRADIENT_TOLERANCE = 1e-9
+GRADIENT_TOLERANCE = 1e-8
 
 
 @dataclass(frozen=True)

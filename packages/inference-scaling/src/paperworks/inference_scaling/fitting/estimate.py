@@ -50,7 +50,7 @@ class Convergence:
     gradient : float
         Largest absolute entry of its gradient (centred and scaled coordinates).
     converged : bool
-        Whether the gradient fell below 1e-9 of the largest that the runs can give.
+        Whether the gradient fell below 1e-8 of the largest that the runs can give.
     steps : int
         Newton steps of the best descent.
     starts, polished, agreeing : int
