@@ -179,9 +179,9 @@ _encode_steps, _decode_steps = _make_kernels(
 )
 
 
-def _with_room(stack, used):
-    """Give back ``stack`` with room for one chunk of operations above its ``used`` words."""
-    needed = used + 8 * _CHUNK  # every operation moves at most one word out: four per edge
+def _with_room(stack, used, steps):
+    """Give back ``stack`` with room for ``steps`` edges above its ``used`` words."""
+    needed = used + 4 * steps  # an operation moves at most one word out, an edge takes four
     if len(stack) >= needed:
         return stack
     larger = np.empty(max(needed, 2 * len(stack)), np.uint32)
@@ -231,7 +231,7 @@ def encode(
     stack = np.empty(0, np.uint32)
     for begin in range(0, size, _CHUNK):
         steps = min(_CHUNK, size - begin)
-        stack = _with_room(stack, int(register[_SIZE]))
+        stack = _with_room(stack, int(register[_SIZE]), steps)
         total = 2 * (size - begin) + num_nodes * bias
         _encode_steps(
             register,
@@ -290,7 +290,7 @@ def decode(
     stack = words
     for begin in range(0, num_edges, _CHUNK):
         steps = min(_CHUNK, num_edges - begin)
-        stack = _with_room(stack, int(register[_SIZE]))
+        stack = _with_room(stack, int(register[_SIZE]), steps)
         total = 2 * begin + num_nodes * bias
         _decode_steps(register, stack, directed, tree, nodes, offsets, total, steps)
         if register[_FAILED]:
@@ -308,4 +308,5 @@ def working_bytes(num_nodes: int, num_edges: int, *, directed: bool, repeated: b
     """Upper bound of the memory that `decode` allocates besides its input, in bytes."""
     pairs = num_nodes * num_nodes if directed else num_nodes * (num_nodes + 1) // 2
     tree = key_tree_bytes(min(num_edges, pairs), repeated=repeated)
-    return tree + count_tree_bytes(num_nodes) + 4 * num_nodes + 8 * num_edges + 8 * 4 * _CHUNK
+    counts = count_tree_bytes(num_nodes) + 4 * num_nodes
+    return tree + counts + 8 * num_edges + 16 * min(num_edges, _CHUNK)

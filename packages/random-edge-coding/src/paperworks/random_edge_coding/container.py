@@ -355,7 +355,7 @@ def _affordable_workers(layout: _Layout, max_memory: int) -> int:
     from .codec import working_bytes
 
     header = layout.header
-    result = 16 * header.num_edges + 4 * sum(layout.words)
+    result = 16 * header.num_edges + 12 * sum(layout.words)  # the stack may double
     part = max(
         working_bytes(header.num_nodes, m, directed=header.directed, repeated=header.repeated)
         for m in set(layout.edges)

@@ -3,13 +3,26 @@
 import numpy as np
 from numba import njit
 
-_TAB, _NEWLINE, _RETURN, _BLANK, _HASH, _PERCENT, _COMMA, _ZERO = 9, 10, 13, 32, 35, 37, 44, 48
+_TAB, _NEWLINE, _RETURN, _BLANK, _HASH, _PERCENT, _COMMA, _POINT, _ZERO = (
+    9,
+    10,
+    13,
+    32,
+    35,
+    37,
+    44,
+    46,
+    48,
+)
 _MAX_DIGITS = 18  # the largest number of digits that always fits int64
 
 
 @njit(cache=True, nogil=True)
 def _number(data, place):
-    """Value and end of the digits at ``place``; the value is -1 if there are none or too many."""
+    """Value and end of the digits at ``place``, a point and zeros after them included.
+
+    The value is -1 if there are no digits or too many.
+    """
     begin = place
     value = np.int64(0)
     while True:
@@ -20,6 +33,10 @@ def _number(data, place):
         place += 1
     if place == begin or place - begin > _MAX_DIGITS:
         value = np.int64(-1)
+    if data[place] == _POINT:
+        place += 1
+        while data[place] == _ZERO:
+            place += 1
     return value, place
 
 
