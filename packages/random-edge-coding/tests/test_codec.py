@@ -1,23 +1,24 @@
 import math
-import re
+import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
 import slow_codec
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
 
 from paperworks.random_edge_coding import (
     Graph,
+    ans,
     codec,
     compress,
     decompress,
     information,
     peek,
     sample,
+    structures,
 )
-from paperworks.random_edge_coding.structures import count_tree, full_bitmap, key_tree
 from paperworks.shared.errors import InputError
 
 
@@ -120,10 +121,12 @@ def test_complete_bipartite_paths_and_matchings():
     check(Graph(np.stack([path, path], axis=1)))
 
 
-@pytest.mark.parametrize("center", [0, 500_000, 1_000_000])
-def test_a_star_with_a_million_leaves(center):
-    leaves = np.delete(np.arange(1_000_001), center)
-    check(Graph(np.stack([np.full(1_000_000, center), leaves], axis=1)))
+@pytest.mark.parametrize("center", ["first", "middle", "last"])
+def test_stars(center):
+    leaves = 1_000_000 if center == "middle" else 100_000
+    hub = {"first": 0, "middle": leaves // 2, "last": leaves}[center]
+    others = np.delete(np.arange(leaves + 1), hub)
+    check(Graph(np.stack([np.full(leaves, hub), others], axis=1)))
 
 
 def test_runs_of_copies_across_words_and_nodes():
@@ -217,15 +220,9 @@ def test_an_interruption_stops_the_work(shards):
         compress(sample(100, 400_000, seed=1), shards=shards, progress=interrupt)
 
 
-def test_no_floating_point_in_the_kernels():
-    """Same bytes on every platform: the compiled loops hold no operation on floats."""
-    register, stack = np.zeros(5, np.int64), np.zeros(8, np.uint32)
-    counts = count_tree(np.ones(3, np.int64))
-    edges = np.zeros((1, 2), np.int32)
-    encoder, decoder = (njit(k.py_func) for k in (codec._encode_steps, codec._decode_steps))
-    encoder(register, stack, edges, False, *full_bitmap(1), *counts, 5, 0)
-    decoder(register, stack, False, key_tree(3, repeated=True), *counts, 3, 0)
-    for kernel in (encoder, decoder):
-        (code,) = kernel.inspect_llvm().values()
-        assert len(code) > 10_000
-        assert not re.findall(r"= (?:f(?:add|sub|mul|div|cmp)|sitofp|uitofp|fpto.i) .*", code)
+def test_cached_kernels_depend_on_all_their_sources():
+    """An edit of ans.py or structures.py must not find the old kernels again."""
+    files = [Path(module.__file__).read_bytes() for module in (ans, structures)]
+    for kernel in (codec._encode_steps, codec._decode_steps):
+        values = [cell.cell_contents for cell in kernel.py_func.__closure__]
+        assert values == [zlib.crc32(b"".join(files))]
