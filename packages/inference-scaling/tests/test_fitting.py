@@ -266,7 +266,7 @@ def changed(column, index, value):
             lambda: (np.geomspace(1e7, 1e9, 9), np.geomspace(1e7, 1e9, 9) ** 2, np.arange(9) + 2),
             r"tokens / params: .* tokens ~ params\^2 in every run",
         ),
-        (lambda: (*make_runs(0, 8)[:2], 5 - make_runs(0, 8)[2]), "runs: expected a loss that fa"),
+        (lambda: (*make_runs(0, 8)[:2], 20 - make_runs(0, 8)[2]), "runs: expected a loss that fa"),
         (lambda: (*make_runs(0)[:2], [1.0, 2.0]), r"loss: expected shape \(38\)"),
     ],
 )

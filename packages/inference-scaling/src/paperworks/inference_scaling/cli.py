@@ -293,7 +293,7 @@ def _law(name: str) -> ScalingLaw:
 def _goal(law: ScalingLaw, chinchilla_params: str | None, loss: str | None) -> Any:
     """Return the losses as a column, so that they broadcast against the demands."""
     if (chinchilla_params is None) == (loss is None):
-        found = "neither" if loss is None else "both of them"
+        found = "neither of them" if loss is None else "both of them"
         raise expected("--chinchilla-params, --loss", "one of the two", found)
     if loss is not None:
         return _column(_numbers("--loss", loss))
@@ -406,7 +406,9 @@ def _pair(text: str) -> tuple[float, float]:
 @contextmanager
 def _warnings_as_lines() -> Generator[None]:
     """Print what the library warns of as lines on stderr."""
-    with warnings.catch_warnings(record=True) as caught:
+    from .runs import RunsWarning
+
+    with warnings.catch_warnings(record=True, action="always", category=RunsWarning) as caught:
         yield
     for warning in caught:
         typer.echo(f"warning: {warning.message}", err=True)
