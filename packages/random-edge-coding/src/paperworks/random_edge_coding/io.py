@@ -336,7 +336,7 @@ def _read_matrix_market(
 
     try:
         *_, symmetry = mminfo(io.BytesIO(data))
-        matrix = mmread(io.BytesIO(data), spmatrix=False)
+        matrix = mmread(io.BytesIO(data))
     except (ValueError, OverflowError) as error:
         raise InputError(f"{name}: not a Matrix Market file: {error}") from None
     rows, columns = (
