@@ -19,6 +19,7 @@ from paperworks.random_edge_coding import (
     sample,
     structures,
 )
+from paperworks.random_edge_coding.compiled import cached
 from paperworks.shared.errors import InputError
 
 
@@ -226,3 +227,10 @@ def test_cached_kernels_depend_on_all_their_sources():
     for kernel in (codec._encode_steps, codec._decode_steps):
         values = [cell.cell_contents for cell in kernel.py_func.__closure__]
         assert values == [zlib.crc32(b"".join(files))]
+
+
+def test_kernels_work_where_nothing_can_be_cached(monkeypatch):
+    monkeypatch.setattr("numba.core.caching.CacheImpl._locator_classes", [])
+    kernel = cached(lambda x: x + 1)
+    assert kernel(2) == 3
+    assert not kernel.stats.cache_path

@@ -9,6 +9,7 @@ from numba import njit
 
 from . import ans, structures
 from .ans import LOWER, close_pop, open_pop, pop_bit, push, push_bit
+from .compiled import cached
 from .structures import (
     bitmap_rank,
     bitmap_take,
@@ -69,7 +70,7 @@ def _make_kernels(sources):
     ``sources`` stands for those files.
     """
 
-    @njit(cache=True, nogil=True)
+    @cached
     def encode_steps(
         register,
         stack,
@@ -117,7 +118,7 @@ def _make_kernels(sources):
         register[_SIZE] = size
         register[_EDGES] = left
 
-    @njit(cache=True, nogil=True)
+    @cached
     def decode_steps(register, stack, directed, tree, nodes, offsets, total, steps):
         """Move ``steps`` edges out of the state; ``total`` is the sum of the vertex counts."""
         register[_SOURCES] = sources

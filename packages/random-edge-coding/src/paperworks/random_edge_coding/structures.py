@@ -10,6 +10,8 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
+from .compiled import cached
+
 # --------------------------------------------------------------------------------------------------
 # Count tree: a multiset over 0..n-1. Level 0 holds, for each item, the inclusive prefix sum of the
 # counts within its node of 64 items; level k does the same for the nodes of level k-1. One node is
@@ -477,7 +479,7 @@ def key_tree_insert(
     return rank, np.int64(1)
 
 
-@njit(cache=True, nogil=True)
+@cached
 def key_tree_list(tree, out):
     """Write all keys in increasing order into ``out``, repeated ones repeatedly."""
     keys, counts, leaf_size, leaf_next, _, _, _, _, _ = tree

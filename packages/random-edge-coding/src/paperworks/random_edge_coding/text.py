@@ -1,7 +1,8 @@
 """Digits to integers and back at the speed of the memory: the kernels under the text formats."""
 
 import numpy as np
-from numba import njit
+
+from .compiled import cached
 
 _TAB, _NEWLINE, _RETURN, _BLANK, _HASH, _PERCENT, _COMMA, _POINT, _ZERO = (
     9,
@@ -17,7 +18,7 @@ _TAB, _NEWLINE, _RETURN, _BLANK, _HASH, _PERCENT, _COMMA, _POINT, _ZERO = (
 _MAX_DIGITS = 18  # the largest number of digits that always fits int64
 
 
-@njit(cache=True, nogil=True)
+@cached
 def _number(data, place):
     """Value and end of the digits at ``place``, a point and zeros after them included.
 
@@ -40,7 +41,7 @@ def _number(data, place):
     return value, place
 
 
-@njit(cache=True, nogil=True)
+@cached
 def parse_lines(data, place, line, pairs, count, limit):
     """Parse lines of two ids until the end or until a line that is not plain.
 
@@ -108,7 +109,7 @@ def parse_lines(data, place, line, pairs, count, limit):
     return place, line, count, extra
 
 
-@njit(cache=True, nogil=True)
+@cached
 def _write_number(value, out, place):
     digits = 1
     rest = value // 10
@@ -121,7 +122,7 @@ def _write_number(value, out, place):
     return place + digits
 
 
-@njit(cache=True, nogil=True)
+@cached
 def format_lines(pairs, separator, out):
     """Write rows of two non-negative integers into ``out`` and return the number of bytes."""
     place = 0
