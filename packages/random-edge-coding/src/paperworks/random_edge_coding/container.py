@@ -137,6 +137,7 @@ def compress(
         )
     if labels is not None and len(labels) != graph.num_nodes:
         raise expected("labels", f"one for each of the {graph.num_nodes} vertices", len(labels))
+    table = b"" if labels is None else _pack_labels(labels)
     parts = _partition(graph, shards)
     repeated = graph.num_repeated > 0
     flags = _DIRECTED * graph.directed | _REPEATED * repeated | _LABELS * (labels is not None)
@@ -164,7 +165,6 @@ def compress(
         header += _varint(part.num_edges) + _varint(len(words)) + bytes([head_bytes])
         payload += words.astype("<u4").tobytes() + head.to_bytes(head_bytes, "little")
     body = bytes(header + payload)
-    table = b"" if labels is None else _pack_labels(labels)
     return body + zlib.crc32(body).to_bytes(4, "little") + table
 
 
