@@ -436,13 +436,16 @@ def _told(row: dict[str, Any]) -> str:
         if name.endswith("cost"):
             label += f" ({'$' if unit == 'dollars' else 'hours'})"
         lines.append(f"  {label:<22}{ours:>14.5g}{base:>14.5g}{ours / base:>9.4f}")
-    saved = f"  saves {row['flop_saving']:.2%} of the FLOPs"
+    lines.append(f"  {_change(row['flop_saving'])} FLOPs than Chinchilla")
     if unit != "FLOPs":
-        saved += f" and {row['cost_saving']:.2%} of the cost in {unit}"
-    lines.append(saved)
+        lines[-1] += f", {_change(row['cost_saving'])} cost"
     prices = {k.removeprefix("price_of_"): v for k, v in row.items() if k.startswith("price_of_")}
     lines += [f"  constraint {name}: {value:+.2%} cost" for name, value in prices.items()]
     return "\n".join(lines)
+
+
+def _change(saving: float) -> str:
+    return f"{abs(saving):.2%} {'less' if saving >= 0 else 'more'}"
 
 
 def _told_fit(found: Fit, out: str | None) -> str:

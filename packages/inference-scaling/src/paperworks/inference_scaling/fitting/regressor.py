@@ -70,7 +70,7 @@ class LossLawRegressor:
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Predict losses, shape (n,)."""
         if not hasattr(self, "law_"):
-            raise expected("LossLawRegressor", "a fitted regressor: call fit first", "no fit")
+            raise _not_fitted()
         columns = _columns(X)
         return np.asarray(self.law_.loss(columns[:, 0], columns[:, 1]))
 
@@ -109,6 +109,16 @@ class LossLawRegressor:
             regressor_tags=RegressorTags(),
             input_tags=InputTags(positive_only=True),
         )
+
+
+def _not_fitted() -> Exception:
+    """Return scikit-learn's own error where it is installed: pipelines look for it."""
+    error = expected("LossLawRegressor", "a fitted regressor: call fit first", "no fit")
+    try:
+        from sklearn.exceptions import NotFittedError
+    except ImportError:
+        return error
+    return NotFittedError(str(error))
 
 
 def _names() -> list[str]:
