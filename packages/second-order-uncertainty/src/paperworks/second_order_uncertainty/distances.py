@@ -100,7 +100,7 @@ class DistanceMeasure:
 
     def _nearest(self, q: SecondOrder, reference: SecondOrder) -> np.ndarray:
         if reference.classes != q.classes:
-            raise expected("references", f"{q.classes} classes", f"{reference.classes}")
+            raise expected("references", f"{q.classes} classes", reference.classes)
         return np.array(
             [
                 min(
