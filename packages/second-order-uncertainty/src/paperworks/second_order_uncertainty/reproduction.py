@@ -34,7 +34,7 @@ SCORES = {
     paper="closed forms for total and aleatoric, a convex programme for epistemic",
     criterion="exact: within 1e-9 of linear programmes (HiGHS) and of optimal transport (POT)",
     scales={
-        Scale.QUICK: "60 distributions, K <= 5, M <= 30",
+        Scale.QUICK: "40 distributions, K <= 5, M <= 30",
         Scale.LAPTOP: "1,000 distributions, K <= 5, M <= 30",
         Scale.PAPER: "1,000 distributions, K <= 5, M <= 30",
     },
@@ -43,7 +43,7 @@ def closed_forms(run: Run) -> Outcome:
     """Compare with solvers on random atoms and weights, ties and faces among them."""
     random = run.generator()
     worst = {"total": 0.0, "aleatoric": 0.0, "epistemic": 0.0, "transport": 0.0}
-    for i in run.track(range(run.pick(quick=60, laptop=1000, paper=1000)), "distributions"):
+    for i in run.track(range(run.pick(quick=40, laptop=1000, paper=1000)), "distributions"):
         classes, members = int(random.integers(2, 6)), int(random.integers(1, 31))
         concentration = 10 ** random.uniform(-1.3, 0.7)
         atoms = random.dirichlet(np.full(classes, concentration), size=members)
@@ -77,7 +77,7 @@ def closed_forms(run: Run) -> Outcome:
         "exact fractions to 1e-7, and 50 random Dirichlets within 4 standard errors of simulation"
     ),
     scales={
-        Scale.QUICK: "10^5 draws each",
+        Scale.QUICK: "3 x 10^4 draws each",
         Scale.LAPTOP: "10^6 draws each",
         Scale.PAPER: "10^6 draws each",
     },
@@ -96,7 +96,7 @@ def dirichlet_values(run: Run) -> Outcome:
         found = decompose(SecondOrder.from_dirichlet(np.array([alpha], dtype=float)))
         parts = found.total[0], found.aleatoric[0], found.epistemic[0]
         gap = max(gap, *(abs(a - b) for a, b in zip(parts, values, strict=True)))
-    draws = run.pick(quick=100_000, laptop=1_000_000, paper=1_000_000)
+    draws = run.pick(quick=30_000, laptop=1_000_000, paper=1_000_000)
     random = run.generator()
     scores = []
     for _ in run.track(range(50), "Dirichlets"):
@@ -136,8 +136,8 @@ def _held(criterion: str, part: str, families: tuple[str, ...], run: Run) -> Out
     for family in run.track(families, "families"):
         found = axioms.check(
             family,
-            cases=run.pick(quick=500, laptop=20_000, paper=20_000),
-            steps=run.pick(quick=25, laptop=150, paper=150),
+            cases=run.pick(quick=300, laptop=20_000, paper=20_000),
+            steps=run.pick(quick=12, laptop=150, paper=150),
             criteria=[name],
             seed=run.generator(criterion, part),
         )
@@ -200,7 +200,7 @@ def _criterion_claim(
         paper=paper,
         criterion="exact: no counter-example by random search and hill climbing; any found decides",
         scales={
-            Scale.QUICK: "500 cases and 25 steps of climbing a measure",
+            Scale.QUICK: "300 cases and 12 steps of climbing a measure",
             Scale.LAPTOP: "20,000 cases and 150 steps of climbing a measure",
             Scale.PAPER: "20,000 cases and 150 steps of climbing a measure",
         },
