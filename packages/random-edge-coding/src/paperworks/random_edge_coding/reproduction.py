@@ -316,9 +316,9 @@ def _probability(edges: tuple[tuple[int, int], ...], n: int, bias: int, directed
 
 @claims.claim(
     "hubs",
-    statement="On networks with hubs, social ones above all, the code is competitive or better;"
-    " elsewhere it can lose",
-    source="Table 2",
+    statement="Where ids carry no locality, networks with hubs take fewer bits than with xz or"
+    " under the Erdos-Renyi model",
+    source="Table 2, without its specialised compressors",
     paper="competitive with or better than specialised compressors on social networks,"
     " worse on others",
     criterion="on each real network of 1,000 edges or more, with ids that carry no locality"
@@ -347,8 +347,12 @@ def hubs(run: Run) -> Outcome:
         rows.append([name, m, *(round(value / m, 2) for value in values)])
     columns = ["graph", "m", "our file", "information", "Erdos-Renyi", "xz, permuted ids"]
     table = Table("Bits per edge", [*columns, "xz, published ids"], rows)
+    against_published = [row[2] < row[6] for row in rows if row[1] >= 1000]
     return Outcome(
-        f"{sum(wins)} of {len(wins)} networks",
+        {
+            "shorter with permuted ids": f"{sum(wins)} of {len(wins)}",
+            "shorter than xz with published ids": f"{sum(against_published)} of {len(wins)}",
+        },
         all(wins),
         tables=[table],
         note="The code is blind to the locality of ids: where they follow a crawl or ranking, xz on"
@@ -363,8 +367,7 @@ def hubs(run: Run) -> Outcome:
     statement="Time grows quasi-linearly with the edges, memory linearly",
     source="Section 4",
     paper="quasi-linear time",
-    criterion="exponents fitted over m: memory <= 1.15; time <= 1.15, or not above that of"
-    " numpy.unique on the same keys in the same run (which leaves the processor's caches as ours)",
+    criterion="fitted exponents of encoding time, decoding time and memory over m are <= 1.15",
     scales={
         Scale.QUICK: "10^4 to 2*10^5 edges",
         Scale.LAPTOP: "10^4 to 3*10^6 edges",
@@ -397,7 +400,6 @@ def quasi_linear(run: Run) -> Outcome:
     edges, *series = np.array(rows, float).T
     fits = [power_law_exponent(edges, values) for values in series]
     encode, decode, unique, memory = (fit.estimate for fit in fits)
-    limit = max(1.15, unique)
     names = ["encode", "decode", "numpy.unique"]
     drawing, (left, right) = figure(1, 2, size=(9, 3.6))
     for name, values in zip(names, series, strict=False):
@@ -418,10 +420,12 @@ def quasi_linear(run: Run) -> Outcome:
             "numpy.unique": round(unique, 3),
             "memory": round(memory, 3),
         },
-        bool(encode <= limit and decode <= limit and memory <= 1.15),
+        max(encode, decode, memory) <= 1.15,
         figures=[Figure("Time and memory against size", drawing)],
         tables=[table],
-        note="Wall-clock times on whatever else the machine does; best of several runs.",
+        note="Wall-clock times, best of several runs. Operations grow as m log m, but vertices and"
+        " edges are visited in random order: beyond the processor's caches each visit costs more."
+        " numpy.unique, which sorts the same keys, shows the same on this machine.",
     )
 
 
