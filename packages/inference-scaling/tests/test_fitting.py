@@ -114,7 +114,7 @@ def test_scipy_finds_nothing_better(runs, fitted):
 
 
 def test_screening_finds_the_optimum_of_all_starts():
-    runs = make_runs(10, 20, noise=0.005)
+    runs = make_runs(10, 12, noise=0.005)
     screened, full = fit(*runs), fit(*runs, starts="all")
     assert full.convergence.polished == 4500
     assert screened.convergence.polished == 50

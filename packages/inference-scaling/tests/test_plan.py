@@ -369,6 +369,10 @@ def test_hardware_table(tmp_path):
             ("hardware: expected hardware to apply prices and utilization to, found no hardware"),
         ),
         (
+            lambda: plan(LAW, 2.0, InferenceDemand(1), prices=Prices(1, 1), train_hour=2),
+            "prices: expected no train_hour, inference_hour or utilization beside it",
+        ),
+        (
             lambda: plan(LAW, 2.0, InferenceDemand(1), max_seconds_per_token=1),
             ("hardware: expected hardware to apply max_seconds_per_token to"),
         ),

@@ -377,7 +377,8 @@ def plan(
     utilization : Utilization, optional
         The paper's by default.
     prices : Prices, optional
-        All of the above in one, instead of them.
+        Hourly prices, peaks and utilization in one, instead of the above. Hardware beside it
+        only bounds the latency.
     max_params : array_like, optional
         Most parameters.
     max_memory_bytes : array_like, optional
@@ -402,6 +403,10 @@ def plan(
         needs hardware where none is given.
     """
     train, serve = _hardware(hardware), _hardware(inference_hardware)
+    priced = train_hour is not None or inference_hour is not None or utilization is not None
+    if prices is not None and priced:
+        wanted = "no train_hour, inference_hour or utilization beside it"
+        raise expected("prices", wanted, "one of them")
     if prices is None and train is not None:
         prices = Prices.on(
             train,
@@ -412,7 +417,7 @@ def plan(
             inference_hour=inference_hour,
             utilization=utilization,
         )
-    elif train_hour is not None or inference_hour is not None or utilization is not None or serve:
+    elif prices is None and (priced or serve is not None):
         raise expected("hardware", "hardware to apply prices and utilization to", "no hardware")
     equivalent = demand.tokens if prices is None else prices.equivalent_tokens(demand)
     limits = _limits(
