@@ -121,10 +121,9 @@ def main():
     print(
         "memory: peak beside the input, as a multiple of it, in default chunks and in one chunk\n"
     )
-    print(
-        "| case | sort | EU | EU / sort | all, validated | probly EU | probly / ours | gap", end=""
-    )
-    print(" | memory | in one |\n|---|---|---|---|---|---|---|---|---|---|")
+    columns = ["case", "sort", "EU", "EU / sort", "all, validated", "probly EU", "probly / ours"]
+    columns += ["gap", "memory", "in one"]
+    print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
     samples(100_000, 20, 10, np.float64, 300 if slow else 100_000)
     samples(100_000, 20, 10, np.float32, 300 if slow else 100_000)
     # One row of 1,000 classes takes probly 0.3 many minutes.

@@ -81,7 +81,7 @@ def ternary(
             )
         else:
             _density(axes, values[i])
-        axes.plot(*(means[i] @ _CORNERS), "x", color="black", markersize=7, zorder=3)
+        axes.plot(*(means[i] @ _CORNERS), "x", color="black", markersize=8, zorder=5)
         nearest = to_numpy(parts.minimizer)[i] @ _CORNERS
         axes.plot(*nearest, "*", color=COLOURS[1], markersize=9, zorder=4)
         told = [to_numpy(p)[i] for p in (parts.total, parts.aleatoric, parts.epistemic)]

@@ -29,7 +29,7 @@ class RowFile:
     Parameters
     ----------
     path : str
-        ``.npy`` (memory-mapped), ``.npz`` (one array besides ``weights`` and ``labels``, plain or
+        ``.npy``, ``.npz`` (one array besides ``weights`` and ``labels``, plain or
         compressed) or ``.parquet`` (a column of nested lists).
     kind : {"samples", "logits", "dirichlet"}
         What the numbers are: ``[rows, members, classes]`` probabilities or logits, or
@@ -160,15 +160,9 @@ class RowFile:
         if self.suffix == ".parquet":
             yield from self._parquet_arrays(rows)
         elif self.suffix == ".npy":
-            try:
-                whole = np.load(self.path, mmap_mode="r", allow_pickle=False)
-            except ValueError as error:
-                raise InputError(
-                    f"{self.path}: expected an array of numbers, found {error}"
-                ) from None
-            size = rows or _automatic(self._shape(whole.shape))
-            for start in range(0, len(whole), size):
-                yield np.array(whole[start : start + size]), None
+            # Read rather than mapped: mapped pages would count as memory of the process.
+            with Path(self.path).open("rb") as file:
+                yield from self._pieces(_Member(file, self.path), None, None, rows)
         else:
             yield from self._npz_arrays(rows)
 
@@ -184,19 +178,29 @@ class RowFile:
     def _npz_arrays(self, rows: int | None) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
         with zipfile.ZipFile(self.path) as archive, contextlib.ExitStack() as stack:
             main = _Member(stack.enter_context(archive.open(f"{self.name}.npy")), self.path)
-            size = rows or _automatic(self._shape(main.shape))
             weights: np.ndarray | None = None
             beside: _Member | None = None
             if _WEIGHTS in self.names and self.kind != "dirichlet":
                 beside = _Member(stack.enter_context(archive.open(f"{_WEIGHTS}.npy")), self.path)
                 if len(beside.shape) != 2:
-                    weights, beside = beside.read(beside.shape[0]), None
-                elif beside.shape[0] != main.shape[0]:
+                    weights, beside = beside.read(math.prod(beside.shape[:1])), None
+                elif beside.shape[:1] != main.shape[:1]:
                     found = f"shape {beside.shape}"
                     raise expected(f"{self.path}: weights", f"{main.shape[0]} rows", found)
-            for start in range(0, main.shape[0], size):
-                count = min(size, main.shape[0] - start)
-                yield main.read(count), beside.read(count) if beside else weights
+            yield from self._pieces(main, weights, beside, rows)
+
+    def _pieces(
+        self,
+        main: _Member,
+        weights: np.ndarray | None,
+        beside: _Member | None,
+        rows: int | None,
+    ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+        shape = self._shape(main.shape)
+        size = rows or max(1, CHUNK_ENTRIES // max(1, math.prod(shape[1:])))
+        for start in range(0, shape[0], size):
+            count = min(size, shape[0] - start)
+            yield main.read(count), beside.read(count) if beside else weights
 
     def _parquet_arrays(self, rows: int | None) -> Iterator[tuple[np.ndarray, None]]:
         with self._parquet() as file:
@@ -266,10 +270,6 @@ class _Member:
             view[done : done + len(piece)] = piece
             done += len(piece)
         return np.frombuffer(data, self.dtype).reshape(shape)
-
-
-def _automatic(shape: tuple[int, ...]) -> int:
-    return max(1, CHUNK_ENTRIES // max(1, int(np.prod(shape[1:]))))
 
 
 def write_columns(path: str, names: Sequence[str], chunks: Iterator[Sequence[np.ndarray]]) -> int:
