@@ -70,6 +70,7 @@ def samples(n, members, classes, dtype, peer_rows):
     few = theta[:peer_rows].astype(np.float64)
     peer = gap = np.nan
     if peer_rows:
+        peer_epistemic(few[:1])  # its imports
         peer = best(lambda: peer_epistemic(few), repeat=3 if peer_rows == n else 1) * n / peer_rows
         exact = wasserstein.epistemic(SecondOrder.from_samples(few))
         gap = np.abs(peer_epistemic(few) - exact).max()

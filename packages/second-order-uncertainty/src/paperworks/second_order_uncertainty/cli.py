@@ -185,6 +185,7 @@ def _described(measure: str, finding: Finding) -> dict[str, Any]:
     if example is not None:
         told |= {
             "excess": example.excess,
+            "size": example.size,
             "values": example.values,
             "before": plain(example.before),
             "after": [plain(q) for q in example.after],
@@ -210,11 +211,14 @@ def _print_findings(findings: dict[str, list[Finding]], result: list[dict[str, A
     for one in result:
         if one["violated"]:
             typer.echo(f"\n{one['measure']}, {one['criterion']}: {one['part']} {one['statement']}")
-            if "excess_by_linear_programme" in one:
-                typer.echo(
-                    f"  missed by {one['excess']:.6g}; by linear programmes"
-                    f" {one['excess_by_linear_programme']:.6g}"
-                )
+            told = f"missed by {one['excess']:.6g}"
+            if "strict" in one["criterion"] and abs(one["values"][1] - one["values"][0]) < 1e-6:
+                told = f"stays while the atoms move by {one['size']:.3g} on average"
+            again = one.get("excess_by_linear_programme")
+            if again is not None:
+                verdict = "confirmed" if again > 0 else "not confirmed"
+                told += f"; {verdict} by linear programmes ({again:.6g})"
+            typer.echo(f"  {told}")
             pairs = [("Q", one["before"]), *(("Q'", after) for after in one["after"])]
             for (label, q), value in zip(pairs, one["values"], strict=True):
                 typer.echo(f"  {label} of value {value:.6g}: {_compact(q)}")
