@@ -233,5 +233,5 @@ def test_claims(tmp_path):
     assert verdicts.pop("a3-epistemic-strict") == "does not hold"
     assert verdicts.pop("a4-aleatoric") == "does not hold"
     # Statistical, at a scale that is small for it: measured, whatever the verdict.
-    assert verdicts.pop("active-learning") in ("holds", "does not hold")
+    assert verdicts.pop("active-learning") in ("holds", "does not hold", "needs laptop scale")
     assert set(verdicts.values()) == {"holds"}

@@ -40,7 +40,10 @@ def expected_maximum(alpha: Array) -> Array:
         their sum, and independent of the sum. Gauss-Legendre in log t on two panels that meet at
         the largest concentration.
     """
-    return _lift(lambda a: _expected_maximum(a)[:, None], alpha)[:, 0]
+    result = _moved(_expected_maximum(_plain(alpha)), alpha)
+    if is_torch_array(alpha) and alpha.requires_grad:
+        result = result + _linear_part(_expected_maximum, alpha)
+    return result
 
 
 def epistemic(alpha: Array) -> tuple[Array, Array]:
@@ -59,24 +62,11 @@ def epistemic(alpha: Array) -> tuple[Array, Array]:
     array, shape (n, K)
         The minimiser q (without gradient).
     """
-    value = _lift(lambda a: _epistemic(a)[0][:, None], alpha)[:, 0]
-    return value, minimizer_of(alpha)
-
-
-def minimizer_of(alpha: Array) -> Array:
-    """Class distribution nearest to each Dirichlet distribution.
-
-    Parameters
-    ----------
-    alpha : array, shape (n, K)
-        Positive concentrations.
-
-    Returns
-    -------
-    array, shape (n, K)
-        The quantiles of the classes at the level at which they sum to 1.
-    """
-    return _moved(_epistemic(_plain(alpha))[1], alpha)
+    value, nearest = _epistemic(_plain(alpha))
+    result = _moved(value, alpha)
+    if is_torch_array(alpha) and alpha.requires_grad:
+        result = result + _linear_part(lambda a: _epistemic(a)[0], alpha)
+    return result, _moved(nearest, alpha)
 
 
 def _expected_maximum(alpha: np.ndarray) -> np.ndarray:
@@ -144,14 +134,6 @@ def _moved(values: np.ndarray, like: Array) -> Array:
     return xp.asarray(values, dtype=like.dtype, device=device(like))
 
 
-def _lift(function: Callable[[np.ndarray], np.ndarray], alpha: Array) -> Array:
-    """Apply a numpy function of the rows of alpha; for a tensor with a derivative."""
-    value = _moved(function(_plain(alpha)), alpha)
-    if is_torch_array(alpha) and alpha.requires_grad:
-        value = value + _linear_part(function, alpha)
-    return value
-
-
 def _linear_part(function: Callable[[np.ndarray], np.ndarray], alpha: Array) -> Array:
     """Zero, with the gradient of ``function`` at alpha (first derivatives only)."""
     plain = _plain(alpha)
@@ -160,6 +142,6 @@ def _linear_part(function: Callable[[np.ndarray], np.ndarray], alpha: Array) -> 
         step = np.zeros_like(plain)
         step[:, k] = _STEP * plain[:, k]
         rise = function(plain + step) - function(plain - step)
-        slopes[:, k] = rise[:, 0] / (2 * step[:, k])
+        slopes[:, k] = rise / (2 * step[:, k])
     slope = _moved(slopes, alpha)
-    return (slope * (alpha - alpha.detach())).sum(dim=1, keepdim=True)
+    return (slope * (alpha - alpha.detach())).sum(dim=1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from paperworks.shared.statistics import Interval, mean_interval, paired_differe
 from . import axioms, baselines, programme, wasserstein
 from .distances import transport_distance
 from .distributions import SecondOrder
+from .ensembles import Problem, fit_members, load_data, predict, split
 from .evaluation import label_budget_curve, ood_auroc, rejection_curve
 from .measures import decompose
 
@@ -316,66 +316,6 @@ def mutual_information_moves(run: Run) -> Outcome:
     )
 
 
-@dataclass(frozen=True)
-class _Problem:
-    """A data set split at random, and how to fit an ensemble to its training part."""
-
-    train: np.ndarray
-    train_labels: np.ndarray
-    test: np.ndarray
-    test_labels: np.ndarray
-
-
-def _load(name: str) -> tuple[np.ndarray, np.ndarray]:
-    from sklearn import datasets
-
-    load = {
-        "digits": datasets.load_digits,
-        "breast cancer": datasets.load_breast_cancer,
-        "wine": datasets.load_wine,
-    }[name]
-    x, y = load(return_X_y=True)
-    return x, y
-
-
-def _split(x: np.ndarray, y: np.ndarray, random: np.random.Generator) -> _Problem:
-    order = random.permutation(len(y))
-    cut = len(y) // 2
-    mean, scale = x[order[:cut]].mean(axis=0), x[order[:cut]].std(axis=0) + 1e-9
-    x = (x - mean) / scale
-    return _Problem(x[order[:cut]], y[order[:cut]], x[order[cut:]], y[order[cut:]])
-
-
-def _members(
-    kind: str, x: np.ndarray, y: np.ndarray, classes: int, members: int, random: np.random.Generator
-) -> list:
-    """Fit members on bootstrap samples: trees with smoothed leaves, or small networks."""
-    from sklearn.neural_network import MLPClassifier
-    from sklearn.tree import DecisionTreeClassifier
-
-    fitted = []
-    for _ in range(members):
-        rows = random.integers(len(y), size=len(y))
-        seed = int(random.integers(2**31))
-        if kind == "trees":
-            model = DecisionTreeClassifier(
-                min_samples_leaf=3, max_features="sqrt", random_state=seed
-            ).fit(x[rows], y[rows])
-        else:
-            model = MLPClassifier((32,), random_state=seed, learning_rate_init=0.01, batch_size=32)
-            for _ in range(30):
-                model.partial_fit(x[rows], y[rows], classes=np.arange(classes))
-        fitted.append(model)
-    return fitted
-
-
-def _predict(fitted: list, x: np.ndarray, classes: int) -> SecondOrder:
-    theta = np.zeros((len(x), len(fitted), classes))
-    for m, model in enumerate(fitted):
-        theta[:, m, model.classes_] = model.predict_proba(x)  # a bootstrap may lack a class
-    return SecondOrder.from_samples(theta, normalize=True)
-
-
 def _repetitions(run: Run) -> Iterator[tuple[int, np.random.Generator]]:
     for seed in run.track(range(10), "seeds"):
         yield seed, run.generator("seed", seed)
@@ -452,13 +392,13 @@ def rejection(run: Run) -> Outcome:
     curves: dict[str, list[np.ndarray]] = {}
     for _, random in _repetitions(run):
         for name in ("digits", "breast cancer", "wine"):
-            problem = _split(*_load(name), random)
+            problem = split(*load_data(name), random)
             classes = int(problem.train_labels.max()) + 1
             for kind, members in _ensembles(run).items():
-                fitted = _members(
+                fitted = fit_members(
                     kind, problem.train, problem.train_labels, classes, members, random
                 )
-                q = _predict(fitted, problem.test, classes)
+                q = predict(fitted, problem.test, classes)
                 correct = q.mean().argmax(axis=1) == problem.test_labels
                 kept = values.setdefault(f"{name}, {kind}", {})
                 kept.setdefault("no rejection", []).append(float(correct.mean()))
@@ -498,20 +438,18 @@ def rejection(run: Run) -> Outcome:
 )
 def out_of_distribution(run: Run) -> Outcome:
     """Train on the digits 0 to 6, and show 7 to 9 and turned digits."""
-    x, y = _load("digits")
+    x, y = load_data("digits")
     known = y < 7
     values: dict[str, dict[str, list[float]]] = {}
     for _, random in _repetitions(run):
-        problem = _split(x[known], y[known], random)
-        scale = x[known].std(axis=0) + 1e-9
-        mean = x[known].mean(axis=0)
+        problem = split(x[known], y[known], random)
         turned = np.rot90(x[known].reshape(-1, 8, 8), axes=(1, 2)).reshape(-1, 64)
         strange = {"unknown classes": x[~known], "turned by 90 degrees": turned[: len(x) // 4]}
         for kind, members in _ensembles(run).items():
-            fitted = _members(kind, problem.train, problem.train_labels, 7, members, random)
-            inside = _predict(fitted, problem.test, 7)
+            fitted = fit_members(kind, problem.train, problem.train_labels, 7, members, random)
+            inside = predict(fitted, problem.test, 7)
             for name, images in strange.items():
-                outside = _predict(fitted, (images - mean) / scale, 7)
+                outside = predict(fitted, problem.scaled(images), 7)
                 kept = values.setdefault(f"{name}, {kind}", {})
                 for score, function in SCORES.items():
                     auroc = ood_auroc(function(inside), function(outside))
@@ -554,19 +492,19 @@ def active_learning(run: Run) -> Outcome:
     curves: dict[str, list[np.ndarray]] = {}
     budgets = np.arange(rounds + 1) * batch + 20
     for seed, random in _repetitions(run):
-        problem = _split(*_load("digits"), random)
+        problem = split(*load_data("digits"), random)
         initial = random.permutation(len(problem.train))[:20]
         for score, function in {"random": "random", **SCORES}.items():
 
             def learner(
-                rows: np.ndarray, problem: _Problem = problem, seed: int = seed
+                rows: np.ndarray, problem: Problem = problem, seed: int = seed
             ) -> tuple[SecondOrder, float]:
                 stream = run.generator("trees", seed, rows.size)
                 x, y = problem.train[rows], problem.train_labels[rows]
-                fitted = _members("trees", x, y, 10, members, stream)
-                predicted = _predict(fitted, problem.test, 10).mean().argmax(axis=1)
+                fitted = fit_members("trees", x, y, 10, members, stream)
+                predicted = predict(fitted, problem.test, 10).mean().argmax(axis=1)
                 accuracy = float((predicted == problem.test_labels).mean())
-                return _predict(fitted, problem.train, 10), accuracy
+                return predict(fitted, problem.train, 10), accuracy
 
             curve = label_budget_curve(
                 learner,
@@ -585,11 +523,16 @@ def active_learning(run: Run) -> Outcome:
         axes.plot(budgets, np.mean(repeated, axis=0), marker=".", label=score)
     axes.set(xlabel="labels", ylabel="test accuracy")
     axes.legend()
+    note = _beside_entropy({"digits, trees": values})
+    holds: bool | None = gain.low > 0
+    both = paired_difference(values["Wasserstein EU"], values["random"])
+    if run.scale is Scale.QUICK and both.low <= 0 <= both.high:
+        holds, note = None, f"Too few labels at this scale to tell the two apart. {note}"
     return Outcome(
         measured={"gain of EU over random": gain.estimate},
-        holds=gain.low > 0,
+        holds=holds,
         interval=gain,
         figures=[Figure("Digits, trees", drawing, "Mean over splits.")],
         tables=[table],
-        note=_beside_entropy({"digits, trees": values}),
+        note=note,
     )
