@@ -92,3 +92,5 @@ def test_bad_options():
         axioms.check(criteria=["B1"])
     with pytest.raises(InputError, match="measure: expected one of wasserstein"):
         axioms.check("nothing")
+    with pytest.raises(InputError, match="part: expected one of total, aleatoric"):
+        axioms.search("A4 weak", "epistemic")

@@ -18,7 +18,7 @@ import numpy as np
 
 from paperworks.shared.errors import InputError
 from paperworks.shared.seeding import Seed, generator
-from paperworks.shared.validation import check_number
+from paperworks.shared.validation import check_choice, check_number
 
 from . import programme
 from .distributions import SecondOrder, to_numpy
@@ -229,20 +229,54 @@ def check(
     InputError
         For an unknown measure or criterion.
     """
-    compute = find_measure(measure)
-    cases = check_number("cases", cases, integer=True, minimum=1)
-    steps = check_number("steps", steps, integer=True, minimum=0)
     known = sorted({c.name.split()[0] for c in CRITERIA})
     for name in criteria or ():
         if name not in known:
             raise InputError(f"criteria: expected some of {', '.join(known)}, found {name!r}")
     random = generator(seed)
     return [
-        _search(compute, criterion, part, cases, steps, random)
+        search(criterion.name, part, measure, cases=cases, steps=steps, seed=random)
         for criterion in CRITERIA
         if not criteria or criterion.name.split()[0] in criteria
         for part in criterion.parts
     ]
+
+
+def search(
+    criterion: str,
+    part: str,
+    measure: str | Measure = "wasserstein",
+    *,
+    cases: int = 1000,
+    steps: int = 40,
+    seed: Seed = 0,
+) -> Finding:
+    """Search for violations of one criterion by one part of a measure.
+
+    Parameters
+    ----------
+    criterion, part : str
+        Such as "A4 weak" and "aleatoric"; see `CRITERIA`.
+    measure, cases, steps, seed
+        As for `check`.
+
+    Returns
+    -------
+    Finding
+        With the worst counter-example.
+
+    Raises
+    ------
+    InputError
+        For an unknown measure, criterion or part.
+    """
+    compute = find_measure(measure)
+    cases = check_number("cases", cases, integer=True, minimum=1)
+    steps = check_number("steps", steps, integer=True, minimum=0)
+    rules = {rule.name: rule for rule in CRITERIA}
+    rule = rules[check_choice("criterion", criterion, rules)]
+    check_choice("part", part, rule.parts)
+    return _search(compute, rule, part, cases, steps, generator(seed))
 
 
 def centre_shift_example() -> Example:

@@ -132,16 +132,15 @@ def dirichlet_values(run: Run) -> Outcome:
 def _held(criterion: str, part: str, families: tuple[str, ...], run: Run) -> Outcome:
     """Search one criterion for all families; it holds where the first has no counter-example."""
     rows, tables, first = [], [], None
-    name = criterion.split()[0]
     for family in run.track(families, "families"):
-        found = axioms.check(
+        finding = axioms.search(
+            criterion,
+            part,
             family,
             cases=run.pick(quick=300, laptop=20_000, paper=20_000),
             steps=run.pick(quick=12, laptop=150, paper=150),
-            criteria=[name],
-            seed=run.generator(criterion, part),
+            seed=run.generator(),
         )
-        finding = next(f for f in found if (f.criterion, f.part) == (criterion, part))
         example = finding.example
         cell = "none" if example is None else _missed(example)
         rows.append([family, "violated" if example else "no violation", finding.cases, cell])
