@@ -19,7 +19,7 @@ from scipy.optimize import elementwise
 
 Array = Any
 
-_NODES = 64
+_NODES = 48
 _NEGLIGIBLE = 1e-17
 _STEP = 1e-4
 
@@ -83,11 +83,14 @@ def _expected_maximum(alpha: np.ndarray) -> np.ndarray:
         log_product = np.zeros_like(t)
         for column in alpha.T:  # one class at a time keeps the memory at n x nodes
             # The upper tail, as log1p(-Q), keeps the digits of 1 - P where P is almost 1.
-            upper = special.gammaincc(column[:, None], t)
+            shape = np.broadcast_to(column[:, None], t.shape)
+            upper = special.gammaincc(shape, t)
+            far = upper < 0.5
+            logarithm = np.log1p(-upper, where=far, out=np.empty_like(t))
+            lower = special.gammainc(shape[~far], t[~far])
             with np.errstate(divide="ignore"):
-                log_product += np.where(
-                    upper < 0.5, np.log1p(-upper), np.log(special.gammainc(column[:, None], t))
-                )
+                logarithm[~far] = np.log(lower)
+            log_product += logarithm
         integral = integral + (-np.expm1(log_product) * t) @ shares * ((right - left)[:, 0] / 2)
     return integral / alpha.sum(axis=1)
 
@@ -103,7 +106,7 @@ def _epistemic(alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     # The value is the maximum over the level of a concave function (the integral of 1 - S), so that
     # an error of the level enters multiplied by the remaining excess.
     ends = np.zeros(len(alpha)), np.ones(len(alpha))
-    tolerances = {"xatol": 1e-13, "xrtol": 1e-13, "fatol": 1e-13, "frtol": 0.0}
+    tolerances = {"xatol": 1e-13, "xrtol": 1e-11, "fatol": 1e-10, "frtol": 0.0}
     level = elementwise.find_root(excess, ends, args=(rows,), tolerances=tolerances).x[:, None]
     quantile = special.betaincinv(alpha, rest, level)
     complement = 1 - quantile
