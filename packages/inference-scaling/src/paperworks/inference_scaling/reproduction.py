@@ -29,7 +29,7 @@ SIZES = ((16, 2), (24, 2), (32, 2), (48, 3), (96, 3), (160, 3))
 MOST_TOKENS = (26_000_000, 18_000_000, 9_000_000, 9_000_000, 3_600_000, 2_900_000)
 EXACT = dict.fromkeys(Scale, "closed forms, the same at every scale")
 SMALL = {
-    Scale.LAPTOP: "26 character models of 10^4 to 10^6 parameters, 1 to 3,000 characters a parameter",
+    Scale.LAPTOP: "26 character models, 10^4 to 10^6 parameters, 1 to 3,000 characters a parameter",
     Scale.PAPER: "your runs: --data runs=TABLE (the paper: 47 models, 150M to 6B parameters)",
 }
 
