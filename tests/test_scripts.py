@@ -44,9 +44,9 @@ def script(copy, name, *arguments, check=True):
 
 
 def test_new_paper_passes_every_check(copy):
-    script(copy, "new-paper", "probe-of-the-house", "A Probe of the House")
+    script(copy, "new-paper", "probe-of-the-house-with-a-long-name", "A Probe")
     script(copy, "test", "--lint")
-    script(copy, "test", "probe-of-the-house")
+    script(copy, "test", "probe-of-the-house-with-a-long-name")
     uv = [house.uv(), "run", "--frozen", "--all-packages", "--all-extras", "--all-groups"]
     chosen = ["tests/test_anatomy.py", "tests/test_independence.py", "-k", "probe-of-the-house"]
     done = house.call([*uv, "pytest", "-q", *chosen], cwd=copy)
