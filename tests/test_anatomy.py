@@ -41,7 +41,7 @@ def test_files(slug, package, source):
     needed = {"__init__.py", "__init__.pyi", "cli.py", "reproduction.py", "py.typed"}
     assert needed <= {path.name for path in source.iterdir()}
     modules = {path.name for path in source.glob("*.py")} - {"__init__.py", "cli.py"}
-    assert 2 <= len(modules) <= 9
+    assert 2 <= len(modules) <= 10
     assert list((package / "tests").glob("test_*.py"))
     assert list((package / "benchmarks").glob("*.py"))
     assert (package / "LICENSE").read_bytes() == (house.ROOT / "LICENSE").read_bytes()

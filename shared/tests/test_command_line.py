@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -51,7 +52,7 @@ def test_help(demo):
     text = run_command("demo-paper", "--help").stdout
     for verb in ("double", "misbehave", "reproduce"):
         assert verb in text
-    assert run_command("demo-paper").exit_code in (0, 2)
+    assert run_command("demo-paper").stdout == text
     assert "--scale" in run_command("demo-paper", "reproduce", "--help").stdout
     assert run_command("--version").stdout.startswith("paperworks-shared ")
 
@@ -155,6 +156,27 @@ def test_terminating_several_leaves_no_process(demo, tmp_path):
         assert process.wait(30) == 143
     with pytest.raises(ProcessLookupError):
         os.kill(int(marker.read_text()), 0)
+
+
+def test_full_disk_and_closed_streams(demo):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, "demo-paper", "double", "3"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr == b"error: No space left on device\n"
+    command = shlex.join([*COMMAND, "demo-paper", "double", "3"])
+    for closed in ("<&-", ">&-", "2>&-"):
+        done = subprocess.run(
+            ["bash", "-c", f"{command} {closed}"], capture_output=True, check=False
+        )
+        assert done.returncode == 0
+        assert b"Traceback" not in done.stderr
 
 
 def test_terminated(demo, tmp_path):

@@ -19,7 +19,7 @@ from paperworks.random_edge_coding import (
     sample,
     structures,
 )
-from paperworks.random_edge_coding.compiled import cached
+from paperworks.random_edge_coding.structures import cached
 from paperworks.shared.errors import InputError
 
 

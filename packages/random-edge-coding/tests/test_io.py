@@ -255,3 +255,54 @@ def test_any_text_is_a_graph_or_one_line(text):
             assert graph.num_edges == sum(bool(x) and x[0] not in "#%" for x in lines)
             found = "input:"
         assert found.startswith("input:")
+
+
+def test_cut_zstandard_is_refused():
+    zstandard = pytest.importorskip("zstandard")
+    text = b"".join(b"%d %d\n" % (i, i + 1) for i in range(20_000))
+    packed = zstandard.compress(text)
+    for length in (len(packed) // 2, len(packed) - 20, len(packed) - 1):
+        with pytest.raises(InputError, match="cannot be unpacked"):
+            read_edges(io.BytesIO(packed[:length]))
+    two = read_edges(io.BytesIO(packed + zstandard.compress(b"7 9\n")))[0]
+    assert two.num_edges == 20_001
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"alice,bob\nbob,carol\n", "expected a header with source,target"),
+        (b"id,source_id,target_id\n1,10,20\n", "expected a header with source,target"),
+        (b"source,source\n1,2\n", "expected a header|different names"),
+        (b"source,target\n9223372036854775807,18446744073709551615\n", "expected ids below"),
+        (b"source,target\n1.0,9007199254740993.0\n", "expected ids below 9007199254740992"),
+    ],
+)
+def test_tables_that_would_lose_something(tmp_path, content, message):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "t.csv").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_edges(tmp_path / "t.csv", relabel=True)
+
+
+def test_edge_index_of_both_directions_is_halved(tmp_path):
+    np.savez(tmp_path / "g.npz", edge_index=np.array([[1, 2, 5], [2, 1, 5]]))
+    notices = []
+    graph, _ = read_edges(tmp_path / "g.npz", notice=notices.append)
+    assert graph.edges.tolist() == [[1, 2], [5, 5]]
+    assert "both directions" in notices[0]
+
+
+@pytest.mark.parametrize(
+    "content", [b"1 " + b"9" * 5000, b"# paperworks: directed, " + b"9" * 5000]
+)
+def test_very_long_numbers(content):
+    try:
+        read_edges(io.BytesIO(content + b"\n"))
+    except InputError as error:
+        assert len(str(error)) < 200  # noqa: PT017
+
+
+def test_labels_that_no_integer_holds():
+    with pytest.raises(InputError, match="pairs: expected integers below"):
+        Graph.from_labels([[2**63 + 1, 1], [2**63, -1]])

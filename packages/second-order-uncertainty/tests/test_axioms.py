@@ -8,7 +8,7 @@ from paperworks.second_order_uncertainty import (
     SecondOrder,
     axioms,
     decompose,
-    programme,
+    solve_programmes,
     wasserstein,
 )
 from paperworks.shared.errors import InputError
@@ -50,7 +50,7 @@ def test_the_counter_example_to_the_centre_shift():
     # A translation: the same vector moves every atom.
     moves = after.values - before.values
     np.testing.assert_allclose(moves, np.broadcast_to(moves[:, :1], moves.shape), atol=1e-12)
-    solved = [programme.solve(q).aleatoric[0] for q in (before, after)]
+    solved = [solve_programmes(q).aleatoric[0] for q in (before, after)]
     np.testing.assert_allclose(solved, example.values, atol=1e-9)
     assert example.recheck() == pytest.approx(0.0018416667, abs=1e-9)
 

@@ -4,7 +4,12 @@ import mpmath
 import numpy as np
 import pytest
 
-from paperworks.second_order_uncertainty import SecondOrder, decompose, programme, wasserstein
+from paperworks.second_order_uncertainty import (
+    SecondOrder,
+    decompose,
+    solve_programmes,
+    wasserstein,
+)
 from paperworks.shared.statistics import mean_interval
 
 
@@ -180,8 +185,8 @@ def test_quantised_distribution_against_the_linear_programme():
     levels = (np.arange(400) + 0.5) / 400
     values = stats.beta(2.0, 3.0).ppf(levels)
     atoms = SecondOrder.from_samples(np.stack([values, 1 - values], axis=-1)[None])
-    assert parts((2.0, 3.0))[2] == pytest.approx(programme.solve(atoms).epistemic[0], abs=1e-4)
-    assert parts((2.0, 3.0))[1] == pytest.approx(programme.solve(atoms).aleatoric[0], abs=1e-4)
+    assert parts((2.0, 3.0))[2] == pytest.approx(solve_programmes(atoms).epistemic[0], abs=1e-4)
+    assert parts((2.0, 3.0))[1] == pytest.approx(solve_programmes(atoms).aleatoric[0], abs=1e-4)
 
 
 def test_float32_concentrations():

@@ -9,7 +9,7 @@ from paperworks.second_order_uncertainty import (
     DistanceMeasure,
     SecondOrder,
     decompose,
-    programme,
+    solve_programmes,
     transport_distance,
     wasserstein,
 )
@@ -53,7 +53,7 @@ CASES = list(cases())
 @pytest.mark.parametrize(("atoms", "weights"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
 def test_linear_programme_and_transport(atoms, weights):
     q = SecondOrder.from_samples(atoms, weights)
-    found, wanted = decompose(q), programme.solve(q)
+    found, wanted = decompose(q), solve_programmes(q)
     np.testing.assert_allclose(found.total, wanted.total, **EXACT)
     np.testing.assert_allclose(found.aleatoric, wanted.aleatoric, **EXACT)
     np.testing.assert_allclose(found.epistemic, wanted.epistemic, **EXACT)
@@ -78,7 +78,7 @@ def test_a_thousand_classes_against_the_linear_programme():
     weights = random.dirichlet(np.ones(4), size=5)
     for chosen in (None, weights):
         q = SecondOrder.from_samples(atoms, chosen)
-        np.testing.assert_allclose(wasserstein.epistemic(q), programme.solve(q).epistemic, **EXACT)
+        np.testing.assert_allclose(wasserstein.epistemic(q), solve_programmes(q).epistemic, **EXACT)
 
 
 def test_two_classes_have_the_median():

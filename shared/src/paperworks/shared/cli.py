@@ -163,14 +163,21 @@ def main() -> None:
     if threading.current_thread() is threading.main_thread():
         # A polite kill unwinds the stack, so that temporary files go.
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    # A parent may have closed the standard streams; Python then sets them to None.
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # consoles that cannot show a check mark
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
+        # What is left in the buffer must not be tried again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            code = _complain(error.strerror or str(error), 1)
     sys.exit(code)
 
 
@@ -187,7 +194,8 @@ def run(arguments: Sequence[str]) -> int:
             return 0
         if arguments and not arguments[0].startswith("-") and arguments[0] not in _OWN:
             paper = load(arguments[0])
-            app, name, arguments = paper.app, f"paperworks {paper.slug}", arguments[1:]
+            app, name = paper.app, f"paperworks {paper.slug}"
+            arguments = arguments[1:] or ["--help"]
         else:
             app, name = _root(), "paperworks"
         # Outside its standalone mode the parser returns the code of an exit or of Ctrl-C.
@@ -198,14 +206,12 @@ def run(arguments: Sequence[str]) -> int:
     except (InputError, MissingExtraError) as error:
         return _complain(str(error), 2)
     except (KeyboardInterrupt, typer.Abort):
-        return _complain(
-            "interrupted; what was saved is found again by the same command", _INTERRUPTED
-        )
+        return _complain("interrupted", _INTERRUPTED)
     except BrokenPipeError:
         return 1
     except OSError as error:
-        if error.filename is None:
-            raise
+        if error.filename is None:  # no file of the user's: a full disk, a broken device
+            return _complain(error.strerror or str(error), 1)
         return _complain(f"{error.filename}: {error.strerror}", 2)
     except MemoryError as error:
         return _complain(f"out of memory: {error}" if str(error) else "out of memory", 1)

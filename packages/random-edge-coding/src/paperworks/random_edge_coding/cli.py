@@ -96,11 +96,15 @@ def decompress(
     from .io import write_edges
 
     data = _bytes(packed)
-    limit = int(max_memory * 2**30)
+    limit = _memory(max_memory)
     with _naming(packed), progress_bar("decompressing") as progress:
         graph = unpack(data, max_memory=limit, progress=progress)
         labels = read_labels(data, max_memory=limit)
     write_edges(out, graph, labels=labels, format=format)
+    plain = str(out).removesuffix(".gz").removesuffix(".xz").removesuffix(".zst")
+    if format in ("csv", "parquet") or plain.endswith((".csv", ".parquet", ".pq")):
+        kind = "directed" if graph.directed else "undirected"
+        _say(f"{out} keeps edges only, not that they are {kind} over {graph.num_nodes} vertices")
 
 
 @app.command()
@@ -170,15 +174,18 @@ def verify(
     if edges == packed == "-":
         raise InputError("edges, packed: expected at most one to be -, found both")
     data = _bytes(packed)
-    limit = int(max_memory * 2**30)
+    limit = _memory(max_memory)
     with _naming(packed), progress_bar("decompressing") as progress:
         restored = unpack(data, max_memory=limit, progress=progress)
         table = read_labels(data, max_memory=limit)
         header = peek(data)
-    directed = header.directed if directed is None else directed
-    graph, labels = _read(
-        edges, format, directed, relabel or table is not None, simple, nodes, columns
-    )
+    relabel = relabel or table is not None
+    graph, labels = _read(edges, format, directed, relabel, simple, nodes, columns)
+    if directed is None and header.directed and not graph.directed and edges != "-":
+        # The edge list does not say so: it was told when it was compressed.
+        graph, labels = _read(edges, format, True, relabel, simple, nodes, columns)
+    if nodes is None and not relabel and graph.num_nodes < restored.num_nodes:
+        graph = type(graph).from_keys(graph.keys, restored.num_nodes, directed=graph.directed)
     same_labels = table is None or (labels is not None and table.tolist() == labels.tolist())
     result = {"same": graph == restored and same_labels}
     if not result["same"]:
@@ -217,12 +224,20 @@ def _read(
         columns=pair,
         notice=_say,
     )
+    if graph.num_nodes > 10**6 + 64 * graph.num_edges:
+        _say(f"{graph.num_nodes} vertices for {graph.num_edges} edges: --relabel would save memory")
     if simple:
         kept = graph.simple()
         loops, repeated = graph.num_loops, graph.num_edges - graph.num_loops - kept.num_edges
         _say(f"{edges}: dropped {loops} loops and {repeated} repeated edges")
         graph = kept
     return graph, labels
+
+
+def _memory(gib: float) -> int:
+    if not math.isfinite(gib):
+        raise InputError(f"max-memory: expected a finite number of GiB, found {gib}")
+    return int(gib * 2**30)
 
 
 def _bias(text: str) -> Any:

@@ -9,10 +9,10 @@ from numba import njit
 
 from . import ans, structures
 from .ans import LOWER, close_pop, open_pop, pop_bit, push, push_bit
-from .compiled import cached
 from .structures import (
     bitmap_rank,
     bitmap_take,
+    cached,
     count_tree,
     count_tree_bytes,
     full_bitmap,

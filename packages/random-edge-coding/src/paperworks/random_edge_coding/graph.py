@@ -119,7 +119,12 @@ class Graph:
         pairs = np.asarray(pairs)
         if pairs.ndim != 2 or pairs.shape[1] != 2:
             raise expected("pairs", "shape (any, 2)", f"shape {pairs.shape}")
-        labels, ids = np.unique(pairs, return_inverse=True)
+        if pairs.dtype.kind not in "iuUO":
+            raise expected("pairs", "integers below 2**64 or strings", f"dtype {pairs.dtype}")
+        try:
+            labels, ids = np.unique(pairs, return_inverse=True)
+        except TypeError:
+            raise expected("pairs", "labels of one kind", "labels that have no order") from None
         return cls(ids.reshape(pairs.shape), len(labels), directed=directed), labels
 
     @property

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
@@ -27,7 +28,7 @@ _SUFFIXES = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".mtx": "mt
 _PACKED = (".gz", ".xz", ".zst")
 _COLUMN_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
 _SEPARATOR = re.compile(r"[ \t]*,[ \t]*|[ \t]+")
-_OWN_HEADER = re.compile(rb"# paperworks: (un)?directed, (\d+) nodes", re.ASCII)
+_OWN_HEADER = re.compile(rb"# paperworks: (un)?directed, (\d{1,10}) nodes", re.ASCII)
 
 Notice = Callable[[str], None]
 
@@ -88,6 +89,10 @@ def read_edges(
     name, data = _load(source)
     format = _guess_format(name, data) if format == "auto" else format
     say = notice or (lambda line: None)
+    if columns is not None and format not in ("csv", "parquet"):
+        raise expected("columns", "a CSV or Parquet file", f"a file of format {format}")
+    if relabel and format == "tu":
+        raise InputError(f"{name}: relabel: TUDataset files number their vertices themselves")
     limit = _ANY_ID if relabel else (MAX_NODES if num_nodes is None else num_nodes)
     if format in ("text", "tu"):
         header = _text_header(data)
@@ -96,15 +101,24 @@ def read_edges(
         if num_nodes is None and not relabel:
             num_nodes = header.get("num_nodes")
             limit = min(limit, limit if num_nodes is None else num_nodes)
-        pairs = _parse_text(name, data, limit, relabel, say)
+        pairs = _parse_text(name, data, limit + (format == "tu"), relabel, say)
         if format == "tu":
             return _finish_tu(name, pairs, directed, num_nodes)
     elif format == "mtx":
-        return _read_matrix_market(name, data, directed, relabel)
+        return _read_matrix_market(name, data, directed, relabel, num_nodes)
     elif format == "npz":
-        pairs, stored_nodes, stored_directed = _read_npz(name, data)
+        pairs, stored_nodes, stored_directed, both = _read_npz(name, data)
         directed = stored_directed if directed is None else directed
         num_nodes = stored_nodes if num_nodes is None and not relabel else num_nodes
+        if both and not directed and not relabel:
+            _check_pairs(name, pairs, limit if num_nodes is None else num_nodes, relabel)
+            try:
+                halved = Graph.from_edge_index(pairs.T, num_nodes)
+            except InputError:
+                pass  # one direction only: plain edges
+            else:
+                say(f"{name}: edge_index has both directions of each edge, taken as one")
+                return halved, None
     else:
         pairs = _read_table(name, data, format, columns, relabel)
     if not len(pairs):
@@ -124,12 +138,13 @@ def write_edges(
     labels: np.ndarray | None = None,
     format: str = "auto",
 ) -> None:
-    """Write an edge list that `read_edges` reads back as the same graph.
+    """Write an edge list; text, Matrix Market and NumPy archives read back as the same graph.
 
     Parameters
     ----------
     path : path_like
-        ``"-"`` is the standard output. A last suffix ``.gz``, ``.xz`` or ``.zst`` packs the file.
+        ``"-"`` is the standard output. CSV and Parquet hold edges only: whoever reads them gives
+        direction and number of vertices. A last suffix ``.gz``, ``.xz`` or ``.zst`` packs the file.
     graph : Graph
         What to write, in canonical order.
     labels : ndarray, shape (num_nodes,), optional
@@ -146,6 +161,8 @@ def write_edges(
     stem, packing = _split_packing(str(path))
     if format == "auto":
         format = _SUFFIXES.get(Path(stem).suffix.lower(), "text")
+        if stem.endswith("_A.txt"):
+            raise InputError(f"{path}: expected another name: *_A.txt is read as TUDataset")
     if labels is not None and len(labels) != graph.num_nodes:
         raise expected("labels", f"one for each of the {graph.num_nodes} vertices", len(labels))
     if labels is not None and format in ("mtx", "npz"):
@@ -191,17 +208,26 @@ def _load(source: str | os.PathLike[str] | IO[bytes]) -> tuple[str, bytes]:
         elif data.startswith(b"\xfd7zXZ\x00"):
             data = lzma.decompress(data)
         elif data.startswith(b"\x28\xb5\x2f\xfd"):
-            zstandard = _require("zstandard")
-            try:
-                with zstandard.ZstdDecompressor().stream_reader(
-                    data, read_across_frames=True
-                ) as reader:
-                    data = reader.read()
-            except zstandard.ZstdError as error:
-                raise InputError(f"{name}: cannot be unpacked: {error}") from None
-    except (OSError, EOFError, lzma.LZMAError) as error:
+            data = _unpack_zstandard(name, data)
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise InputError(f"{name}: cannot be unpacked: {error}") from None
     return name, data
+
+
+def _unpack_zstandard(name: str, data: bytes) -> bytes:
+    """Unpack all frames; unlike its reader, zstandard's decompression objects tell a cut file."""
+    zstandard = _require("zstandard")
+    parts = []
+    try:
+        while data:
+            frame = zstandard.ZstdDecompressor().decompressobj()
+            parts.append(frame.decompress(data))
+            if not frame.eof:
+                raise InputError(f"{name}: cannot be unpacked: the file is cut")
+            data = frame.unused_data
+    except zstandard.ZstdError as error:
+        raise InputError(f"{name}: cannot be unpacked: {error}") from None
+    return b"".join(parts)
 
 
 def _guess_format(name: str, data: bytes) -> str:
@@ -278,6 +304,10 @@ def _parse_odd_line(where: str, text: str, limit: int, relabel: bool) -> tuple[i
         raise InputError(f"{where}: expected two ids, found one column: {text[:40]!r}")
     ids = []
     for token in tokens[:2]:
+        if len(token) > 40:  # no 64-bit id; also longer than Python converts
+            if relabel:
+                return None
+            raise InputError(f"{where}: expected two integer ids, found {token[:40]}...")
         if re.fullmatch(r"[+-]?\d+(\.0*)?", token, re.ASCII):
             value = int(token.partition(".")[0])
         elif relabel and token:
@@ -330,7 +360,7 @@ def _finish_tu(
 
 
 def _read_matrix_market(
-    name: str, data: bytes, directed: bool | None, relabel: bool
+    name: str, data: bytes, directed: bool | None, relabel: bool, num_nodes: int | None
 ) -> tuple[Graph, np.ndarray | None]:
     from scipy.io import mminfo, mmread
 
@@ -354,14 +384,15 @@ def _read_matrix_market(
     if symmetric and not directed:
         rows, columns = rows[rows <= columns], columns[rows <= columns]
     pairs = np.stack([rows, columns], axis=1)
-    return (
-        _number(pairs, directed)
-        if relabel
-        else (Graph(pairs, matrix.shape[0], directed=directed), None)
-    )
+    if relabel:
+        return _number(pairs + 1, directed)  # the file counts from 1
+    size = matrix.shape[0] if num_nodes is None else num_nodes
+    if size < matrix.shape[0]:
+        raise expected("num_nodes", f"at least the matrix's {matrix.shape[0]}", size)
+    return Graph(pairs, size, directed=directed), None
 
 
-def _read_npz(name: str, data: bytes) -> tuple[np.ndarray, int | None, bool | None]:
+def _read_npz(name: str, data: bytes) -> tuple[np.ndarray, int | None, bool | None, bool]:
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             entries = {key: file[key] for key in file.files}
@@ -378,8 +409,14 @@ def _read_npz(name: str, data: bytes) -> tuple[np.ndarray, int | None, bool | No
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iuf":
         raise expected(name, "integers of shape (m, 2)", f"{pairs.dtype} of shape {pairs.shape}")
     nodes = entries.get("num_nodes")
+    if nodes is not None:
+        nodes = check_number(
+            f"{name}: num_nodes", nodes, integer=True, minimum=0, maximum=MAX_NODES
+        )
     flag = entries.get("directed")
-    return pairs, None if nodes is None else int(nodes), None if flag is None else bool(flag)
+    if flag is not None and (flag.shape != () or flag.dtype.kind not in "biu"):
+        raise expected(f"{name}: directed", "one true or false", f"shape {flag.shape}")
+    return pairs, nodes, None if flag is None else bool(flag), "edges" not in entries
 
 
 def _read_table(
@@ -399,13 +436,23 @@ def _read_table(
         known = (
             tuple(lower[n] for n in pair) for pair in _COLUMN_NAMES if all(n in lower for n in pair)
         )
-        columns = next(known, tuple(names[:2]))
+        columns = next(known, None)
+        if columns is None:
+            raise InputError(
+                f"{name}: expected a header with source,target (or name two columns), "
+                f"found {','.join(names)[:60] or 'none'}"
+            )
+    if any(names.count(c) > 1 for c in columns):
+        raise expected(name, "columns of different names", ",".join(names)[:60])
     if len(columns) != 2 or not set(columns) <= set(names):
         raise expected(
             name, f"columns {', '.join(columns) or 'source and target'}", ", ".join(names) or "none"
         )
     first, second = (_column(name, table[c], c, relabel) for c in columns)
-    if first.dtype != second.dtype:
+    if first.dtype.kind in "iuf" and second.dtype.kind in "iuf":
+        kind = np.float64 if "f" in first.dtype.kind + second.dtype.kind else np.int64
+        first, second = first.astype(kind), second.astype(kind)
+    elif first.dtype != second.dtype:
         first, second = (
             np.array([str(x) for x in side.tolist()], object) for side in (first, second)
         )
@@ -419,8 +466,21 @@ def _column(name: str, column: Any, title: str, relabel: bool) -> np.ndarray:
     if not len(column):
         return np.empty(0, np.int64)
     values = column.to_numpy()
+    if values.dtype.kind in "uf" and len(values):
+        # Beyond these a float or int64 no longer tells ids apart.
+        exact = 2**63 if values.dtype.kind == "u" else 2**53
+        if np.any(values >= exact):
+            row = int(np.argmax(values >= exact))
+            raise InputError(
+                f"{name}: row {row + 1}: expected ids below {exact} in column {title}, "
+                f"found {values[row]}"
+            )
     if values.dtype.kind in "iuf":
         return values
+    if not all(isinstance(x, str) for x in values[:1].tolist()):
+        raise InputError(
+            f"{name}: expected integers or UTF-8 strings in column {title}, found {column.type}"
+        )
     if not relabel:
         raise InputError(
             f"{name}: row 1: expected integer ids in column {title}, found {str(values[0])[:40]!r}"

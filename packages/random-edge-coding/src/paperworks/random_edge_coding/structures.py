@@ -4,13 +4,25 @@ Nodes are rows of small fixed width, scanned without branches, so that the compi
 into a few vector instructions. Levels and nodes live in flat arrays that are allocated once.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
-from .compiled import cached
+
+def cached(function: Callable) -> Any:
+    """Compile a kernel that releases the interpreter's lock, and keep the code between processes.
+
+    Where neither the package's folder nor the user's can be written to, numba refuses to cache;
+    then the kernel is compiled anew in each process.
+    """
+    try:
+        return njit(cache=True, nogil=True)(function)
+    except RuntimeError:
+        return njit(nogil=True)(function)
+
 
 # --------------------------------------------------------------------------------------------------
 # Count tree: a multiset over 0..n-1. Level 0 holds, for each item, the inclusive prefix sum of the

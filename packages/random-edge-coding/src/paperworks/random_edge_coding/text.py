@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .compiled import cached
+from .structures import cached
 
 _TAB, _NEWLINE, _RETURN, _BLANK, _HASH, _PERCENT, _COMMA, _POINT, _ZERO = (
     9,

@@ -81,7 +81,7 @@ def information(graph: Graph, bias: int = 1) -> Information:
     Information
         Accurate up to the rounding of doubles; the codec itself uses integers only.
     """
-    bias = check_number("bias", bias, integer=True, minimum=1)
+    bias = check_number("bias", bias, integer=True, minimum=1, maximum=MAX_TOTAL)
     degree_values, degree_counts = _degree_histogram(graph)
     sequence = _sequence_bits(graph.num_nodes, graph.num_edges, bias, degree_values, degree_counts)
     order = _order_bits(graph)

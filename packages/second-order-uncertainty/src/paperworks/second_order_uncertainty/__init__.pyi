@@ -1,8 +1,8 @@
 from . import axioms as axioms
 from . import plots as plots
-from . import programme as programme
 from . import wasserstein as wasserstein
 from .distances import DistanceMeasure as DistanceMeasure
+from .distances import solve_programmes as solve_programmes
 from .distances import transport_distance as transport_distance
 from .distributions import SecondOrder as SecondOrder
 from .evaluation import label_budget_curve as label_budget_curve
@@ -20,8 +20,8 @@ __all__ = [
     "label_budget_curve",
     "ood_auroc",
     "plots",
-    "programme",
     "rejection_curve",
+    "solve_programmes",
     "transport_distance",
     "wasserstein",
 ]

@@ -20,7 +20,7 @@ from paperworks.shared.errors import InputError
 from paperworks.shared.seeding import Seed, generator
 from paperworks.shared.validation import check_choice, check_number
 
-from . import programme
+from .distances import solve_programmes
 from .distributions import SecondOrder, to_numpy
 from .measures import Decomposition, Measure, decompose, find_measure
 
@@ -79,7 +79,7 @@ class Example:
     excess: float
     size: float
 
-    def recheck(self, measure: Measure = programme.solve) -> float:
+    def recheck(self, measure: Measure = solve_programmes) -> float:
         """Recompute the excess with another measure.
 
         Parameters
@@ -377,7 +377,7 @@ def _apply(measure: Measure, q: SecondOrder) -> Decomposition:
             return measure(q)
         except InputError:
             # A measure of finite support only: twenty thousand draws stand for the distribution.
-            if measure is programme.solve:
+            if measure is solve_programmes:
                 return decompose(q)
             return measure(q.sample(20_000, seed=0))
     return measure(q)

@@ -9,11 +9,19 @@ import numpy as np
 from paperworks.shared.claims import Claims, Figure, Outcome, Run, Scale, Table
 from paperworks.shared.statistics import Interval, mean_interval, paired_difference
 
-from . import axioms, baselines, programme, wasserstein
-from .distances import transport_distance
+from . import axioms, measures, wasserstein
+from .distances import solve_programmes, transport_distance
 from .distributions import SecondOrder
-from .ensembles import Problem, fit_members, load_data, predict, split
-from .evaluation import label_budget_curve, ood_auroc, rejection_curve
+from .evaluation import (
+    Problem,
+    fit_members,
+    label_budget_curve,
+    load_data,
+    ood_auroc,
+    predict,
+    rejection_curve,
+    split,
+)
 from .measures import decompose
 
 claims = Claims("second-order-uncertainty")
@@ -21,9 +29,9 @@ claims = Claims("second-order-uncertainty")
 FAMILIES = ("wasserstein", "entropy", "variance", "labelwise-entropy")
 SCORES = {
     "Wasserstein EU": lambda q: wasserstein.epistemic(q),
-    "mutual information": lambda q: baselines.entropy(q)[2],
+    "mutual information": lambda q: measures.entropy(q)[2],
     "Wasserstein TU": lambda q: wasserstein.total(q),
-    "entropy of the mean": lambda q: baselines.entropy(q)[0],
+    "entropy of the mean": lambda q: measures.entropy(q)[0],
 }
 
 
@@ -54,7 +62,7 @@ def closed_forms(run: Run) -> Outcome:
         if weights is not None and weights.sum() == 0:
             weights = None
         q = SecondOrder.from_samples(atoms[None], weights, normalize=True)
-        found, exact = decompose(q), programme.solve(q)
+        found, exact = decompose(q), solve_programmes(q)
         for part in ("total", "aleatoric", "epistemic"):
             gap = abs(float(getattr(found, part)[0] - getattr(exact, part)[0]))
             worst[part] = max(worst[part], gap)
@@ -305,7 +313,7 @@ def mutual_information_moves(run: Run) -> Outcome:
     """Move two atoms from the middle of an edge to its end."""
     pair = np.array([[[0.3, 0.7], [0.7, 0.3]], [[0.0, 1.0], [0.4, 0.6]]])
     q = SecondOrder.from_samples(pair)
-    information, distance = baselines.entropy(q)[2], wasserstein.epistemic(q)
+    information, distance = measures.entropy(q)[2], wasserstein.epistemic(q)
     return Outcome(
         measured={
             "mutual information": f"{information[0]:.4f} to {information[1]:.4f} bit",
