@@ -82,3 +82,16 @@ def test_bad_input():
     measure = DistanceMeasure(references={"total": SecondOrder.from_samples(atoms(classes=4))})
     with pytest.raises(InputError, match="references: expected 3 classes, found 4"):
         measure(SecondOrder.from_samples(atoms()))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"references": [1]}, "references: expected a mapping"),
+        ({"ground_metric": lambda p, q: 0.0}, "ground_metric: expected a distance along"),
+    ],
+)
+def test_bad_references_and_metrics(options, message):
+    q = SecondOrder.from_samples(np.full((1, 2, 3), 1 / 3))
+    with pytest.raises(InputError, match=message):
+        DistanceMeasure(**options)(q)

@@ -129,3 +129,15 @@ def test_mean_and_sample_of_weighted_members():
     assert not np.any(np.all(drawn.values == theta[:, 2:3], axis=-1))
     assert len(q) == 2
     assert q[1:].values.shape == (1, 4, 3)
+
+
+def test_huge_weights_and_single_rows():
+    atoms = np.random.default_rng(0).dirichlet(np.ones(3), size=(2, 4))
+    huge = SecondOrder.from_samples(atoms, [1.5e308, 1.5e308, 1.5e308, 0.0])
+    np.testing.assert_allclose(np.asarray(huge.weights)[0], [1 / 3, 1 / 3, 1 / 3, 0])
+    one = huge[1]
+    assert len(one) == 1
+    np.testing.assert_array_equal(one.values, huge[1:2].values)
+    np.testing.assert_array_equal(huge[-1].values, one.values)
+    with pytest.raises(IndexError):
+        huge[2]

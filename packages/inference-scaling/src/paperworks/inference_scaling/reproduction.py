@@ -9,7 +9,7 @@ import numpy as np
 from paperworks.shared.claims import Claims, Figure, Outcome, Run, Scale, Table
 from paperworks.shared.files import Checkpoints
 from paperworks.shared.plotting import figure
-from paperworks.shared.statistics import mean_interval, paired_difference
+from paperworks.shared.statistics import Interval, mean_interval, paired_difference
 
 from . import plots, small_models
 from .cost import Hardware, Utilization, plan
@@ -310,7 +310,7 @@ def longer_is_better(run: Run) -> Outcome:
     source="Section 4",
     paper="overestimates the gain at extreme ratios",
     criterion="mean of log predicted - log measured loss over the held-out runs < 0, one-sided "
-    "95 % bound",
+    "95 % bound from resampling the fitted runs and the held-out noise",
     scales=SMALL,
 )
 def low_ratio_fit_real(run: Run) -> Outcome:
@@ -319,14 +319,14 @@ def low_ratio_fit_real(run: Run) -> Outcome:
     if runs is None:
         return Outcome(None, None, note=note)
     columns = runs.params, runs.tokens, runs.loss
-    low = fit(*columns, max_ratio=CUTS[0])
+    low = fit(*columns, max_ratio=CUTS[0], bootstrap=2000, seed=run.generator("bootstrap"))
     full = fit(*columns)
     fits = {f"up to {cut:g}": fit(*columns, max_ratio=cut) for cut in CUTS[1:]}
     fits = {f"up to {CUTS[0]:g}": low} | fits | {"all": full}
     high = ~low.used
     if high.sum() < 2:
         return Outcome(None, None, note=f"{note} Fewer than two runs above {CUTS[0]:g}.")
-    error = mean_interval(low.residuals[high], alternative="less")
+    error = _held_out_error(low, runs, run.generator("held out"))
     rows = [_fit_row(name, one, runs, high) for name, one in fits.items()]
     return Outcome(
         {
@@ -359,6 +359,23 @@ def low_ratio_fit_real(run: Run) -> Outcome:
         ],
         note=note,
     )
+
+
+def _held_out_error(low: Fit, runs: Runs, random: np.random.Generator) -> Interval:
+    """Bound the mean held-out error from above, at 95 %.
+
+    The errors share the fit's own, so that a t interval over them would be too short: on runs that
+    obey a law exactly it calls 21 % of data sets biased, this bound 4 to 5 %.
+    """
+    high, laws = ~low.used, low.sampled_law()
+    law = ScalingLaw(*(np.asarray(getattr(laws, c))[:, None] for c in ScalingLaw.COEFFICIENTS))
+    predicted = np.log(np.asarray(law.loss(runs.params[high], runs.tokens[high])))
+    means = (predicted - np.log(runs.loss[high])).mean(axis=1)
+    # The runs' scatter around the law, five coefficients taken off.
+    scatter = low.residuals[low.used].std(ddof=len(ScalingLaw.COEFFICIENTS))
+    means = means + random.normal(size=len(means)) * scatter / np.sqrt(high.sum())
+    bound = float(np.quantile(means, 0.95))
+    return Interval(float(low.residuals[high].mean()), -np.inf, bound, 0.95)
 
 
 def _fit_row(name: str, one: Fit, runs: Runs, high: np.ndarray) -> list[Any]:

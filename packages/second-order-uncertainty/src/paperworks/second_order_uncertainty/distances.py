@@ -66,6 +66,8 @@ class DistanceMeasure:
         if not callable(ground_metric):
             check_choice("ground_metric", ground_metric, METRICS)
         self.ground_metric = ground_metric
+        if not isinstance(references, Mapping | None):
+            raise expected("references", "a mapping from parts to SecondOrder", references)
         self.references = dict(references or {})
         for name, reference in self.references.items():
             check_choice("references", name, PARTS)
@@ -73,6 +75,8 @@ class DistanceMeasure:
                 raise expected(
                     f"references[{name}]", "a SecondOrder with finite support", reference
                 )
+            if not len(reference):
+                raise expected(f"references[{name}]", "at least one row", "an empty set")
 
     def __call__(self, q: SecondOrder) -> Decomposition:
         """Return the decomposition of each row of ``q``."""
@@ -82,6 +86,12 @@ class DistanceMeasure:
         minimizer = None
         vertices = np.eye(q.classes)
         to_vertices = metric(atoms[:, :, None, :], vertices)
+        if np.shape(to_vertices) != (*atoms.shape[:2], q.classes):
+            raise expected(
+                "ground_metric",
+                "a distance along the last axis, broadcast over the others",
+                f"shape {np.shape(to_vertices)} for {(*atoms.shape[:2], q.classes)}",
+            )
         defaults = {
             "total": lambda: np.einsum("nm,nmk->nk", weights, to_vertices).min(axis=-1),
             "aleatoric": lambda: np.einsum("nm,nm->n", weights, to_vertices.min(axis=-1)),

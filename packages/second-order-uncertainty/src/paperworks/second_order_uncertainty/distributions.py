@@ -132,7 +132,10 @@ class SecondOrder:
     def __len__(self) -> int:
         return int(self.values.shape[0])
 
-    def __getitem__(self, rows: slice) -> SecondOrder:
+    def __getitem__(self, rows: slice | int) -> SecondOrder:
+        if not isinstance(rows, slice):
+            place = range(len(self))[rows]  # also says when there is no such row
+            rows = slice(place, place + 1)
         weights = None if self.weights is None else self.weights[rows]
         return SecondOrder(self.kind, self.values[rows], weights)
 
@@ -289,8 +292,11 @@ def _weights(theta: Array, weights: Array | None) -> Array | None:
         raise expected(
             "weights", f"shape ({members},) or ({rows}, {members})", f"shape {checked.shape}"
         )
-    sums = checked.sum(axis=-1, keepdims=True)
-    if (sums == 0).any():
+    largest = checked.max(axis=-1, keepdims=True)
+    if (largest == 0).any():
         raise expected("weights", "a positive weight in each row", "zeros only")
-    moved = xp.asarray(checked / sums, dtype=theta.dtype, device=device(theta))
+    scaled = checked / largest  # so that huge weights do not overflow in the sum
+    moved = xp.asarray(
+        scaled / scaled.sum(axis=-1, keepdims=True), dtype=theta.dtype, device=device(theta)
+    )
     return xp.broadcast_to(moved, (rows, members))

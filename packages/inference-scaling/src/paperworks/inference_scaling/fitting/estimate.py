@@ -82,8 +82,9 @@ class HeldOut:
     root_mean_square : float
         Of log predicted loss - log loss.
     mean : Interval or None
-        Of the same difference, over runs (Student's t). Negative: the law promises more than the
-        runs gave. None for a single run.
+        Of the same difference, over runs (Student's t), for this law: the runs share its error of
+        estimation, which the interval leaves out (`Fit.interval` has it). Negative: the law
+        promises more than the runs gave. None for a single run.
     """
 
     runs: int
