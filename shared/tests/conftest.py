@@ -30,6 +30,8 @@ CLI = """
             open("/no/such/file")
         if how == "interrupt":
             raise KeyboardInterrupt
+        if how == "end":
+            raise EOFError("No data left in file")
         if how == "extra":
             from paperworks.shared.errors import require
             require("no_such_module", package="paperworks-demo-paper", extra="more")
@@ -45,7 +47,7 @@ REPRODUCTION = """
     from paperworks.shared.claims import Claims, Figure, Outcome, Run, Scale, Table
     from paperworks.shared.plotting import figure
 
-    claims = Claims("demo-paper")
+    claims = Claims("demo-paper", data={"numbers": "a file with one number"})
 
     def declare(id, scales=(Scale.QUICK,)):
         return claims.claim(id, statement=f"The {id} <b>statement</b>", source="Table 1", paper=1.5,

@@ -95,6 +95,13 @@ def test_bad_arrays(value, options, message):
     assert str(caught.value) == message
 
 
+def test_masked_entries_are_refused():
+    values = np.ma.masked_greater([1.0, 2.0, 99.0], 50)
+    with pytest.raises(InputError, match="x: expected an array without masked entries, found"):
+        check_array("x", values)
+    assert check_array("x", values[:2]).tolist() == [1.0, 2.0]
+
+
 @given(arrays(np.float64, array_shapes(max_dims=3), elements=st.floats(-10, 10)))
 def test_good_arrays_are_not_copied(x):
     assert check_array("x", x, minimum=-10, maximum=10) is x

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from paperworks.second_order_uncertainty import SecondOrder, decompose
+from paperworks.second_order_uncertainty import SecondOrder, decompose, entropy, labelwise_entropy
+from paperworks.shared.errors import InputError
 
 NAMES = ("total", "aleatoric", "epistemic")
 
@@ -55,3 +56,13 @@ def test_weights_are_repetitions(measure):
     repeated = decompose(theta[:, [0, 1, 1, 2, 2, 2]], measure)
     for name in NAMES:
         np.testing.assert_allclose(getattr(weighted, name), getattr(repeated, name), atol=1e-12)
+
+
+@pytest.mark.parametrize("function", [entropy, labelwise_entropy])
+def test_base_of_the_logarithm(function):
+    theta = np.random.default_rng(5).dirichlet(np.ones(3), size=(8, 4))
+    bits, nats = function(theta), function(theta, base=np.e)
+    for name in NAMES:
+        np.testing.assert_allclose(getattr(nats, name), getattr(bits, name) * np.log(2))
+    with pytest.raises(InputError, match="base: expected a finite number > 1, found 1"):
+        function(theta, base=1)

@@ -195,3 +195,32 @@ def test_float32_concentrations():
     assert single.epistemic.dtype == np.float32
     wanted = decompose(SecondOrder.from_dirichlet(alpha)).epistemic
     np.testing.assert_allclose(single.epistemic, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e-30, 1e-12])
+def test_vanishing_strength_is_a_mixture_of_vertices(factor):
+    alpha = np.array([[1.0, 2.0, 3.0], [0.3, 0.2, 0.9]])
+    found = decompose(SecondOrder.from_dirichlet(alpha * factor))
+    mixture = SecondOrder.from_samples(np.broadcast_to(np.eye(3), (2, 3, 3)), alpha)
+    np.testing.assert_allclose(found.epistemic, decompose(mixture).epistemic, atol=1e-9)
+    np.testing.assert_allclose(found.aleatoric, 0, atol=1e-9)
+    assert (found.aleatoric >= 0).all()
+
+
+@pytest.mark.parametrize("factor", [1e12, 1e30, 1e300])
+def test_growing_strength_shrinks_with_its_root(factor):
+    # Two classes: a normal variable of deviation s has a mean distance of s sqrt(2 / pi).
+    alpha = np.array([[2.0, 3.0]])
+    deviation = np.sqrt(0.4 * 0.6 / (5 * factor))
+    found = decompose(SecondOrder.from_dirichlet(alpha * factor))
+    np.testing.assert_allclose(found.epistemic, deviation * np.sqrt(2 / np.pi), rtol=1e-4)
+    np.testing.assert_allclose(found.aleatoric, 0.4, rtol=1e-9)
+
+
+def test_any_mixture_of_magnitudes_gives_values_in_range():
+    alpha = 10 ** np.random.default_rng(6).uniform(-300, 300, size=(300, 4))
+    alpha[:100] = 10 ** np.random.default_rng(7).uniform(-30, 30, size=(100, 4))
+    found = decompose(SecondOrder.from_dirichlet(alpha))
+    for part in (found.aleatoric, found.epistemic):
+        assert ((part >= 0) & (part <= found.total + 1e-9)).all()
+    np.testing.assert_allclose(found.minimizer.sum(axis=1), 1)

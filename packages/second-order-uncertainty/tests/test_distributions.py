@@ -3,7 +3,18 @@
 import numpy as np
 import pytest
 
-from paperworks.second_order_uncertainty import SecondOrder, decompose
+from paperworks.second_order_uncertainty import (
+    Decomposition,
+    DistanceMeasure,
+    SecondOrder,
+    axioms,
+    decompose,
+    plots,
+    solve_programmes,
+    transport_distance,
+    variance,
+    wasserstein,
+)
 from paperworks.shared.errors import InputError
 
 GOOD = np.full((2, 3, 4), 0.25)
@@ -141,3 +152,50 @@ def test_huge_weights_and_single_rows():
     np.testing.assert_array_equal(huge[-1].values, one.values)
     with pytest.raises(IndexError):
         huge[2]
+
+
+def test_arrays_are_taken_as_members_everywhere():
+    theta = np.random.default_rng(8).dirichlet(np.ones(3), size=(4, 5))
+    q = SecondOrder.from_samples(theta)
+    for function in (
+        wasserstein.total,
+        wasserstein.aleatoric,
+        wasserstein.epistemic,
+        wasserstein.minimizer,
+    ):
+        np.testing.assert_array_equal(function(theta), function(q))
+    np.testing.assert_array_equal(transport_distance(theta, theta[::-1]).shape, (4,))
+    np.testing.assert_array_equal(solve_programmes(theta).total, solve_programmes(q).total)
+    np.testing.assert_allclose(DistanceMeasure()(theta).total, wasserstein.total(q))
+    for function in (
+        wasserstein.total,
+        wasserstein.minimizer,
+        solve_programmes,
+        DistanceMeasure(),
+        lambda bad: transport_distance(bad, bad),
+        lambda bad: variance(bad),
+        lambda bad: plots.ternary(bad),
+    ):
+        with pytest.raises(InputError, match="expected probabilities that sum to 1"):
+            function(2 * theta)
+
+
+def test_masked_entries_are_refused():
+    theta = np.ma.masked_invalid([[[0.5, 0.5], [0.5, np.nan]]])
+    with pytest.raises(InputError, match="theta: expected an array without masked entries"):
+        decompose(theta)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (np.zeros(3), "measure: expected a Decomposition to be returned"),
+        (Decomposition(np.zeros(2), np.zeros(3), np.zeros(3)), "measure: total: expected an array"),
+        (Decomposition(np.zeros(3), 0.0, np.zeros(3)), "measure: aleatoric: expected an array"),
+    ],
+)
+def test_a_users_measure_that_returns_something_else(parts, message):
+    with pytest.raises(InputError, match=message):
+        decompose(np.full((3, 2, 2), 0.5), lambda q: parts)
+    with pytest.raises(InputError, match="measure"):
+        axioms.check(lambda q: parts, cases=5, steps=0)

@@ -74,6 +74,10 @@ def test_label_budget_takes_the_most_uncertain_first():
             lambda: label_budget_curve(print, [1], score="best", batch=1, rounds=1),
             "score: expected a function",
         ),
+        (
+            lambda: label_budget_curve(len, [1], score="random", batch=1, rounds=1),
+            "learner: expected a SecondOrder and an accuracy to be returned, found 1",
+        ),
     ],
 )
 def test_bad_input(call, message):

@@ -86,3 +86,19 @@ def test_bad_tensors():
         SecondOrder.from_logits(torch.full((1, 2, 3), float("inf")))
     with pytest.raises(InputError, match=r"alpha\[0, 0\]: expected numbers > 0"):
         SecondOrder.from_dirichlet(torch.zeros(1, 3, requires_grad=True))
+
+
+def test_gradient_of_the_weights():
+    theta = torch.tensor(np.random.default_rng(9).dirichlet(np.ones(3), size=(2, 4)))
+    weights = torch.tensor([[1.0, 2.0, 3.0, 5.0]] * 2, dtype=torch.float64, requires_grad=True)
+
+    def value(w):
+        return wasserstein.epistemic(SecondOrder.from_samples(theta, w)).sum()
+
+    value(weights).backward()
+    for m in range(4):
+        step = torch.zeros(2, 4, dtype=torch.float64)
+        step[0, m] = 1e-6
+        with torch.no_grad():
+            slope = (value(weights + step) - value(weights - step)) / 2e-6
+        assert float(weights.grad[0, m]) == pytest.approx(float(slope), abs=1e-6)

@@ -151,10 +151,13 @@ class Claims:
     ----------
     slug : str
         The paper's slug, as on the command line.
+    data : mapping of str to str, optional
+        What the user may give as ``--data name=path``: names, and what is expected there.
     """
 
-    def __init__(self, slug: str) -> None:
+    def __init__(self, slug: str, data: Mapping[str, str] | None = None) -> None:
         self.slug = slug
+        self.data = dict(data or {})
         self._claims: dict[str, Claim] = {}
 
     def claim(
@@ -203,6 +206,14 @@ class Claims:
 
     def __getitem__(self, id: str) -> Claim:
         return self._claims[id]
+
+    def check_data(self, names: Iterable[str]) -> None:
+        """Refuse names of ``--data`` that no claim reads."""
+        for name in names:
+            if name not in self.data:
+                known = [f"{known} ({what})" for known, what in self.data.items()]
+                found = f"the name {name}"
+                raise expected("--data", " or ".join(known) or "no data for this paper", found)
 
     def select(self, ids: Sequence[str]) -> list[Claim]:
         """Return the claims of these ids, or all of them for an empty sequence."""

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from .errors import InputError, MissingExtraError, expected
 
@@ -43,9 +44,20 @@ FolderOption = Annotated[
 ]
 
 
+class _Verbs(TyperGroup):
+    """Typer would take the end of a file, met by whichever reader, for Ctrl-D at a prompt."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except EOFError as error:
+            raise InputError(f"unexpected end of a file: {error}") from error
+
+
 def command_group(help: str | None = None) -> typer.Typer:
     """Make the group that holds a paper's verbs, with the settings that all papers share."""
     return typer.Typer(
+        cls=_Verbs,
         help=help,
         no_args_is_help=True,
         add_completion=False,

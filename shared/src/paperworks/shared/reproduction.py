@@ -66,6 +66,7 @@ def reproduce(
         The report, as in ``report.json``.
     """
     selected = claims.select(ids)
+    claims.check_data(data or ())
     if fresh:
         for claim in selected:
             shutil.rmtree(folder / "claims" / claim.id, ignore_errors=True)

@@ -123,6 +123,11 @@ def check_array(
     InputError
         Names the array, and for a bad entry its index and value.
     """
+    if np.ma.is_masked(value):
+        # Numpy would use what is under the mask.
+        raise expected(
+            name, "an array without masked entries", f"{np.ma.count_masked(value)} masked"
+        )
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):

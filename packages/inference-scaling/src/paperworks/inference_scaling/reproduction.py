@@ -19,7 +19,7 @@ from .law import ScalingLaw
 from .optimum import first_order_residual, optimal_allocation
 from .runs import Runs, read_runs
 
-claims = Claims("inference-scaling")
+claims = Claims("inference-scaling", data={"runs": "a table of training runs"})
 
 LAW = ScalingLaw.chinchilla()
 CUTS = (100.0, 250.0, 500.0)

@@ -31,7 +31,7 @@ from .graph import Graph
 from .io import read_edges
 from .urn import BIASES, MAX_TOTAL, information, sample
 
-claims = Claims("random-edge-coding")
+claims = Claims("random-edge-coding", data={"graphs": "a folder of edge lists"})
 
 _OWN_DATA = "graphs=FOLDER of edge lists (SNAP, KONECT, Network Repository) or TUDataset zips"
 

@@ -10,6 +10,9 @@ from .evaluation import ood_auroc as ood_auroc
 from .evaluation import rejection_curve as rejection_curve
 from .measures import Decomposition as Decomposition
 from .measures import decompose as decompose
+from .measures import entropy as entropy
+from .measures import labelwise_entropy as labelwise_entropy
+from .measures import variance as variance
 
 __all__ = [
     "Decomposition",
@@ -17,11 +20,14 @@ __all__ = [
     "SecondOrder",
     "axioms",
     "decompose",
+    "entropy",
     "label_budget_curve",
+    "labelwise_entropy",
     "ood_auroc",
     "plots",
     "rejection_curve",
     "solve_programmes",
     "transport_distance",
+    "variance",
     "wasserstein",
 ]

@@ -22,7 +22,7 @@ from paperworks.shared.validation import check_choice, check_number
 
 from .distances import solve_programmes
 from .distributions import SecondOrder, to_numpy
-from .measures import Decomposition, Measure, decompose, find_measure
+from .measures import Decomposition, Measure, checked, decompose, find_measure
 
 TOLERANCE = 1e-9
 """An excess below this is rounding, not a violation."""
@@ -372,15 +372,15 @@ def _excess(measure: Measure, criterion: Criterion, part: str, genes: _Genes) ->
 
 
 def _apply(measure: Measure, q: SecondOrder) -> Decomposition:
-    if q.kind == "dirichlet":
-        try:
-            return measure(q)
-        except InputError:
-            # A measure of finite support only: twenty thousand draws stand for the distribution.
-            if measure is solve_programmes:
-                return decompose(q)
-            return measure(q.sample(20_000, seed=0))
-    return measure(q)
+    try:
+        parts = measure(q)
+    except InputError:
+        if q.kind != "dirichlet":
+            raise
+        # A measure of finite support only: twenty thousand draws stand for the distribution.
+        exact = measure is solve_programmes
+        parts = decompose(q) if exact else measure(q.sample(20_000, seed=0))
+    return checked(parts, len(q))
 
 
 def _part(parts: Decomposition, part: str) -> np.ndarray:

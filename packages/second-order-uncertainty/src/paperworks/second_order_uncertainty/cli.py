@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from .axioms import Finding
     from .distributions import SecondOrder
+    from .measures import Measure
     from .streams import RowFile
 
 app = command_group()
@@ -35,6 +36,9 @@ MeasureOption = Annotated[
     str,
     typer.Option(help="wasserstein, entropy, labelwise-entropy, variance; several with commas."),
 ]
+BaseOption = Annotated[
+    float, typer.Option(help="Base of the logarithm in entropies; 2 gives bits.")
+]
 NameOption = Annotated[str | None, typer.Option(help="Array or column, where FILE has several.")]
 ChunkOption = Annotated[
     int | None, typer.Option(min=1, help="Rows at once; by default about a million numbers.")
@@ -50,18 +54,19 @@ def score(
     out: OutOption = "-",
     name: NameOption = None,
     chunk: ChunkOption = None,
+    base: BaseOption = 2.0,
     json: JsonOption = False,
 ) -> None:
     """Split each row's uncertainty into aleatoric and epistemic.
 
     Writes a .csv, .parquet or .npz with the predicted class and the three parts of each measure.
-    An array "weights" beside the members of an .npz file weighs them.
+    "weights" beside the members of an .npz or .parquet file weigh them.
     """
     from paperworks.shared.errors import expected
 
     from .streams import RowFile, write_columns
 
-    measures = _measures(measure)
+    measures = _measures(measure, base)
     if json and out == "-":
         raise expected("--out", "a file where --json prints a summary", out)
     rows = RowFile(file, kind, name)
@@ -79,12 +84,13 @@ def reject(
     file: FileArgument,
     labels: Annotated[
         str | None,
-        typer.Option(help=".npy or text, a label a line; by default the array labels of FILE."),
+        typer.Option(help=".npy or text, a label a line; by default the labels in FILE."),
     ] = None,
     kind: KindOption = "samples",
     measure: MeasureOption = "wasserstein,entropy",
     name: NameOption = None,
     chunk: ChunkOption = None,
+    base: BaseOption = 2.0,
     json: JsonOption = False,
 ) -> None:
     """Show the accuracy that is left when the most uncertain rows are rejected."""
@@ -95,7 +101,7 @@ def reject(
     from .evaluation import rejection_curve
     from .streams import RowFile
 
-    measures = _measures(measure)
+    measures = _measures(measure, base)
     rows = RowFile(file, kind, name)
     truth = rows.labels(labels)
     scores, classes = _collected(rows, measures, chunk)
@@ -131,13 +137,14 @@ def ood(
     measure: MeasureOption = "wasserstein,entropy",
     name: NameOption = None,
     chunk: ChunkOption = None,
+    base: BaseOption = 2.0,
     json: JsonOption = False,
 ) -> None:
     """Show how well each uncertainty tells strange rows from familiar ones (AUROC)."""
     from .evaluation import ood_auroc
     from .streams import RowFile
 
-    measures = _measures(measure)
+    measures = _measures(measure, base)
     familiar, _ = _collected(RowFile(inside, kind, name), measures, chunk)
     strange, _ = _collected(RowFile(outside, kind, name), measures, chunk)
     result = {
@@ -157,7 +164,10 @@ def axioms(
     """Search for violations of the criteria A0 to A7 and print the counter-examples."""
     from .axioms import check
 
-    findings = {m: check(m, cases=cases, steps=steps, seed=seed) for m in _measures(measure)}
+    findings = {
+        name: check(function, cases=cases, steps=steps, seed=seed)
+        for name, function in _measures(measure).items()
+    }
     result = [_described(m, finding) for m, found in findings.items() for finding in found]
     emit(result, json, lambda: _print_findings(findings, result))
 
@@ -233,13 +243,19 @@ def _compact(q: dict[str, Any]) -> str:
     return "; ".join(f"{key} {numbers(value)}" for key, value in q.items() if value is not None)
 
 
-def _measures(text: str) -> list[str]:
-    from .measures import find_measure
+def _measures(text: str, base: float = 2.0) -> dict[str, Measure]:
+    from functools import partial
 
-    names = [name.strip() for name in text.split(",")]
-    for name in names:
-        find_measure(name)
-    return list(dict.fromkeys(names))
+    from paperworks.shared.validation import check_number
+
+    from .measures import entropy, find_measure, labelwise_entropy
+
+    with_base = {"entropy": entropy, "labelwise-entropy": labelwise_entropy}
+    check_number("--base", base, above=1)
+    found = {name: find_measure(name) for name in (part.strip() for part in text.split(","))}
+    return found | {
+        name: partial(with_base[name], base=base) for name in found if name in with_base
+    }
 
 
 def _position(share: float, rows: int) -> int:
@@ -247,25 +263,25 @@ def _position(share: float, rows: int) -> int:
 
 
 def _scored(
-    rows: RowFile, measures: list[str], chunk: int | None, sums: dict[str, float]
+    rows: RowFile, measures: dict[str, Measure], chunk: int | None, sums: dict[str, float]
 ) -> Iterator[list[np.ndarray]]:
     """Score chunk by chunk; the sums of the columns are added up on the way."""
     from .measures import decompose
 
     for q in rows.chunks(chunk):
         columns = [q.mean().argmax(axis=-1)]
-        for measure in measures:
+        for name, measure in measures.items():
             parts = decompose(q, measure)
             for part in PARTS:
                 values = getattr(parts, part)
                 columns.append(values)
-                key = f"{measure}_{part}"
+                key = f"{name}_{part}"
                 sums[key] = sums.get(key, 0.0) + float(values.sum(dtype=float))
         yield columns
 
 
 def _collected(
-    rows: RowFile, measures: list[str], chunk: int | None
+    rows: RowFile, measures: dict[str, Measure], chunk: int | None
 ) -> tuple[dict[str, np.ndarray], int]:
     """All columns in memory, and the number of classes."""
     import numpy as np

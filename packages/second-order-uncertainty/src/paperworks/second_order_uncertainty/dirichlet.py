@@ -21,6 +21,7 @@ Array = Any
 
 _NODES = 48
 _NEGLIGIBLE = 1e-17
+_WEAK, _STRONG, _SMALLEST_SHARE = 1e-9, 1e10, 1e-14
 _STEP = 1e-4
 
 
@@ -70,6 +71,21 @@ def epistemic(alpha: Array) -> tuple[Array, Array]:
 
 
 def _expected_maximum(alpha: np.ndarray) -> np.ndarray:
+    alpha = _shared_out(alpha)
+    strength = alpha.sum(axis=1)
+    largest_mean = alpha.max(axis=1) / strength
+    # 1 - E[max] grows in proportion to the strength while that is small.
+    share = np.minimum(strength, _WEAK) / _WEAK
+    gap = 1 - _quadrature(alpha / share[:, None])
+    return np.clip(1 - share * gap, largest_mean, 1)
+
+
+def _shared_out(alpha: np.ndarray) -> np.ndarray:
+    """Lift concentrations that are nothing beside the largest; their quantiles would underflow."""
+    return np.maximum(alpha, _SMALLEST_SHARE * alpha.max(axis=1, keepdims=True))
+
+
+def _quadrature(alpha: np.ndarray) -> np.ndarray:
     nodes, shares = np.polynomial.legendre.leggauss(_NODES)
     top = alpha.max(axis=1)
     # Below `low` the product is negligible beside 1; above `high` its difference from 1 is.
@@ -96,6 +112,14 @@ def _expected_maximum(alpha: np.ndarray) -> np.ndarray:
 
 
 def _epistemic(alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    alpha = _shared_out(alpha)
+    # Fluctuations shrink with the root of the strength once it is large.
+    share = _STRONG / np.maximum(alpha.sum(axis=1), _STRONG)
+    value, nearest = _at_common_level(alpha * share[:, None])
+    return value * np.sqrt(share), nearest
+
+
+def _at_common_level(alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     rest = alpha.sum(axis=1, keepdims=True) - alpha
 
     def excess(level: np.ndarray, row: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from scipy import optimize, sparse
 from paperworks.shared.errors import expected, require
 from paperworks.shared.validation import check_choice
 
-from .distributions import SecondOrder, to_numpy
+from .distributions import Array, SecondOrder, second_order, to_numpy
 from .measures import Decomposition
 from .wasserstein import epistemic_and_minimizer
 
@@ -78,8 +78,9 @@ class DistanceMeasure:
             if not len(reference):
                 raise expected(f"references[{name}]", "at least one row", "an empty set")
 
-    def __call__(self, q: SecondOrder) -> Decomposition:
+    def __call__(self, q: SecondOrder | Array) -> Decomposition:
         """Return the decomposition of each row of ``q``."""
+        q = second_order(q)
         atoms, weights = finite_support(q)
         metric = _metric(self.ground_metric)
         parts: dict[str, np.ndarray] = {}
@@ -142,13 +143,15 @@ class DistanceMeasure:
 
 
 def transport_distance(
-    p: SecondOrder, q: SecondOrder, ground_metric: str | GroundMetric = "total-variation"
+    p: SecondOrder | Array,
+    q: SecondOrder | Array,
+    ground_metric: str | GroundMetric = "total-variation",
 ) -> np.ndarray:
     """Wasserstein-1 distance of second-order distributions with finite support, row by row.
 
     Parameters
     ----------
-    p, q : SecondOrder
+    p, q : SecondOrder or array, shape (n, members, K)
         The same number of rows and of classes.
     ground_metric : str or callable
         As for `DistanceMeasure`.
@@ -167,6 +170,7 @@ def transport_distance(
     """
     ot = require("ot", package="paperworks-second-order-uncertainty", extra="transport")
     metric = _metric(ground_metric)
+    p, q = second_order(p), second_order(q)
     (a, v), (b, w) = finite_support(p), finite_support(q)
     if len(a) != len(b) or p.classes != q.classes:
         raise expected("q", f"{len(a)} rows of {p.classes} classes", f"{len(b)} of {q.classes}")
@@ -251,12 +255,12 @@ def _searched_median(points: np.ndarray, weights: np.ndarray, metric: GroundMetr
 _OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
-def solve_programmes(q: SecondOrder) -> Decomposition:
+def solve_programmes(q: SecondOrder | Array) -> Decomposition:
     """Solve the three minimisations of the paper's definitions with HiGHS.
 
     Parameters
     ----------
-    q : SecondOrder
+    q : SecondOrder or array, shape (n, members, K)
         Finite support.
 
     Returns
@@ -264,7 +268,7 @@ def solve_programmes(q: SecondOrder) -> Decomposition:
     Decomposition
         In float64, with the minimiser that the solver found (it need not be unique).
     """
-    atoms, weights = finite_support(q)
+    atoms, weights = finite_support(second_order(q))
     rows = [
         (_programme_total(a, w), _programme_aleatoric(a, w), *_programme_epistemic(a, w))
         for a, w in zip(atoms, weights, strict=True)

@@ -107,7 +107,8 @@ class SecondOrder:
         Parameters
         ----------
         alpha : array, shape (rows, classes)
-            Positive concentrations.
+            Positive concentrations. `paperworks.second_order_uncertainty.dirichlet` states the
+            errors of the values.
 
         Raises
         ------
@@ -206,6 +207,17 @@ class SecondOrder:
         return SecondOrder("samples", np.take_along_axis(values, chosen[:, :, None], axis=1))
 
 
+def second_order(q: SecondOrder | Array) -> SecondOrder:
+    """Return ``q``, or make it of the members' probabilities ``[rows, members, classes]``.
+
+    Raises
+    ------
+    InputError
+        For what `SecondOrder.from_samples` refuses.
+    """
+    return q if isinstance(q, SecondOrder) else SecondOrder.from_samples(q)
+
+
 def _floats(name: str, values: Array) -> Array:
     if is_torch_array(values):
         return values if values.dtype.is_floating_point else values.double()
@@ -285,7 +297,7 @@ def _weights(theta: Array, weights: Array | None) -> Array | None:
         return None
     xp = array_namespace(theta)
     rows, members = theta.shape[:2]
-    given = weights.detach().cpu().numpy() if is_torch_array(weights) else weights
+    given = to_numpy(weights) if is_torch_array(weights) else weights
     checked = check_array("weights", given, ndim=(1, 2), dtype=np.float64, minimum=0)
     wanted = (members,) if checked.ndim == 1 else (rows, members)
     if checked.shape != wanted:
@@ -295,8 +307,11 @@ def _weights(theta: Array, weights: Array | None) -> Array | None:
     largest = checked.max(axis=-1, keepdims=True)
     if (largest == 0).any():
         raise expected("weights", "a positive weight in each row", "zeros only")
-    scaled = checked / largest  # so that huge weights do not overflow in the sum
-    moved = xp.asarray(
-        scaled / scaled.sum(axis=-1, keepdims=True), dtype=theta.dtype, device=device(theta)
-    )
+    place = {"dtype": theta.dtype, "device": device(theta)}
+    if is_torch_array(theta) and is_torch_array(weights):
+        scaled = weights.to(**place) / xp.asarray(largest, **place)  # which keeps the gradient
+    else:
+        scaled = xp.asarray(checked / largest, **place)
+    # Divided by the largest first: the sum of huge weights would overflow.
+    moved = scaled / xp.sum(scaled, axis=-1, keepdims=True)
     return xp.broadcast_to(moved, (rows, members))

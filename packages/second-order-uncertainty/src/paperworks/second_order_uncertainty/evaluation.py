@@ -172,20 +172,28 @@ def label_budget_curve(
     random = generator(seed)
     labels, accuracies = [], []
     for round_ in range(rounds + 1):
-        q, accuracy = learner(chosen)
+        q, accuracy = _learned(learner(chosen))
         if chosen.max() >= len(q):
             raise expected("initial", f"rows below {len(q)}", int(chosen.max()))
         labels.append(chosen.size)
-        accuracies.append(float(accuracy))
+        accuracies.append(accuracy)
         left = np.setdiff1d(np.arange(len(q)), chosen)
         if round_ == rounds or left.size == 0:
             break
         random.shuffle(left)
         if callable(score):
-            values = to_numpy(score(q))
+            values = check_array("score", to_numpy(score(q)), shape=(len(q),))
             left = left[np.argsort(-values[left], kind="stable")]
         chosen = np.concatenate([chosen, left[:batch]])
     return LabelBudgetCurve(np.array(labels), np.array(accuracies), chosen)
+
+
+def _learned(returned: object) -> tuple[SecondOrder, float]:
+    """Refuse what a user's learner returned, if it is not predictions and an accuracy."""
+    match returned:
+        case (SecondOrder() as q, accuracy):
+            return q, float(check_number("learner: accuracy", accuracy))
+    raise expected("learner", "a SecondOrder and an accuracy to be returned", returned)
 
 
 @dataclass(frozen=True)

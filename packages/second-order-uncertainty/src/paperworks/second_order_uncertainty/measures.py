@@ -18,7 +18,7 @@ from paperworks.shared.errors import expected
 from paperworks.shared.validation import check_choice, check_number
 
 from . import wasserstein
-from .distributions import Array, SecondOrder
+from .distributions import Array, SecondOrder, second_order
 
 CHUNK_ENTRIES = 1 << 17
 """Entries of an automatic chunk: what is sorted at once then stays in the processor's cache."""
@@ -54,9 +54,9 @@ def _wasserstein(q: SecondOrder) -> Decomposition:
 
 MEASURES: dict[str, Measure] = {
     "wasserstein": _wasserstein,
-    "entropy": lambda q: Decomposition(*entropy(q)),
-    "labelwise-entropy": lambda q: Decomposition(*labelwise_entropy(q)),
-    "variance": lambda q: Decomposition(*variance(q)),
+    "entropy": lambda q: entropy(q),
+    "labelwise-entropy": lambda q: labelwise_entropy(q),
+    "variance": lambda q: variance(q),
 }
 """The measures by name; entropies in bits."""
 
@@ -116,8 +116,7 @@ def decompose(
     >>> parts.total, parts.aleatoric, parts.epistemic
     (array([0.5]), array([0.]), array([0.5]))
     """
-    if not isinstance(q, SecondOrder):
-        q = SecondOrder.from_samples(q)
+    q = second_order(q)
     compute = find_measure(measure)
     rows = len(q)
     if chunk is not None:
@@ -127,8 +126,8 @@ def decompose(
     else:
         size = max(1, CHUNK_ENTRIES // int(np.prod(q.values.shape[1:])))
     if rows <= size:
-        return _checked(compute(q), rows)
-    parts = [_checked(compute(q[i : i + size]), min(size, rows - i)) for i in range(0, rows, size)]
+        return checked(compute(q), rows)
+    parts = [checked(compute(q[i : i + size]), min(size, rows - i)) for i in range(0, rows, size)]
     join = array_namespace(q.values).concat
     minimizers = [part.minimizer for part in parts if part.minimizer is not None]
     return Decomposition(
@@ -139,35 +138,36 @@ def decompose(
     )
 
 
-def _checked(parts: Decomposition, rows: int) -> Decomposition:
+def checked(parts: Decomposition, rows: int) -> Decomposition:
     """Refuse what a user's measure returned, if it is no decomposition of the rows."""
     if not isinstance(parts, Decomposition):
         raise expected("measure", "a Decomposition to be returned", f"a {type(parts).__name__}")
-    if tuple(parts.epistemic.shape) != (rows,):
-        raise expected("measure", f"{rows} values a part", f"shape {tuple(parts.epistemic.shape)}")
+    for name in ("total", "aleatoric", "epistemic"):
+        part = getattr(parts, name)
+        shape = getattr(part, "shape", None)
+        if shape is None or tuple(shape) != (rows,):
+            found = f"{type(part).__name__}" if shape is None else f"shape {tuple(shape)}"
+            raise expected(f"measure: {name}", f"an array of shape ({rows},)", found)
     return parts
 
 
-Parts = tuple[Array, Array, Array]
-
-
-def entropy(q: SecondOrder, *, base: float = 2.0) -> Parts:
+def entropy(q: SecondOrder | Array, *, base: float = 2.0) -> Decomposition:
     """Entropy of the mean, expected entropy, and their difference, the mutual information.
 
     Parameters
     ----------
-    q : SecondOrder
+    q : SecondOrder or array, shape (n, members, K)
         n rows, K classes.
     base : float
         Of the logarithm: 2 gives bits.
 
     Returns
     -------
-    tuple of three arrays, shape (n,)
+    Decomposition
         Total and aleatoric in [0, log K], epistemic in [0, total].
     """
+    q, unit = second_order(q), _unit(base)
     xp = array_namespace(q.values)
-    unit = math.log(base)
     total = -xp.sum(_xlogx(q.mean()), axis=-1) / unit
     if q.kind == "dirichlet":
         expected = -xp.sum(_expected_xlogx(q.values, _strength(q)), axis=-1) / unit
@@ -176,24 +176,24 @@ def entropy(q: SecondOrder, *, base: float = 2.0) -> Parts:
     return _additive(total, expected)
 
 
-def labelwise_entropy(q: SecondOrder, *, base: float = 2.0) -> Parts:
+def labelwise_entropy(q: SecondOrder | Array, *, base: float = 2.0) -> Decomposition:
     """Sum over the classes of the entropy decomposition of "this class or another".
 
     Parameters
     ----------
-    q : SecondOrder
+    q : SecondOrder or array, shape (n, members, K)
         n rows, K classes.
     base : float
         Of the logarithm.
 
     Returns
     -------
-    tuple of three arrays, shape (n,)
+    Decomposition
         Sale, Hofman, Löhr, Wimmer, Nagler and Hüllermeier, "Label-wise aleatoric and epistemic
         uncertainty quantification" (UAI 2024).
     """
+    q, unit = second_order(q), _unit(base)
     xp = array_namespace(q.values)
-    unit = math.log(base)
     mean = q.mean()
     total = -xp.sum(_xlogx(mean) + _xlogx(1 - mean), axis=-1) / unit
     if q.kind == "dirichlet":
@@ -206,20 +206,21 @@ def labelwise_entropy(q: SecondOrder, *, base: float = 2.0) -> Parts:
     return _additive(total, expected)
 
 
-def variance(q: SecondOrder) -> Parts:
+def variance(q: SecondOrder | Array) -> Decomposition:
     """Sum over the classes of the variance of the label and its two parts.
 
     Parameters
     ----------
-    q : SecondOrder
+    q : SecondOrder or array, shape (n, members, K)
         n rows, K classes.
 
     Returns
     -------
-    tuple of three arrays, shape (n,)
+    Decomposition
         ``sum mu_k (1 - mu_k)``, ``sum E[theta_k (1 - theta_k)]``, ``sum Var[theta_k]``; in
         [0, 1 - 1/K].
     """
+    q = second_order(q)
     xp = array_namespace(q.values)
     mean = q.mean()
     total = xp.sum(mean * (1 - mean), axis=-1)
@@ -228,12 +229,16 @@ def variance(q: SecondOrder) -> Parts:
     else:
         # Deviations before squares: E[theta^2] - mu^2 would cancel.
         spread = q.expectation(xp.sum((q.values - mean[:, None, :]) ** 2, axis=-1))
-    return total, total - spread, spread
+    return Decomposition(total, total - spread, spread)
 
 
-def _additive(total: Array, aleatoric: Array) -> Parts:
+def _unit(base: float) -> float:
+    return math.log(check_number("base", base, above=1))
+
+
+def _additive(total: Array, aleatoric: Array) -> Decomposition:
     # Jensen's inequality, which rounding can break by its last digit.
-    return total, aleatoric, array_namespace(total).clip(total - aleatoric, 0, None)
+    return Decomposition(total, aleatoric, array_namespace(total).clip(total - aleatoric, 0, None))
 
 
 def _strength(q: SecondOrder) -> Array:

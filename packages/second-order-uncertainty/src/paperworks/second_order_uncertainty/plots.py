@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from paperworks.shared.errors import expected
+from paperworks.shared.errors import expected, require
 
-from .distributions import SecondOrder, to_numpy
+from .distributions import Array, SecondOrder, second_order, to_numpy
 from .measures import decompose
 
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
 
 
 def ternary(
-    q: SecondOrder,
+    q: SecondOrder | Array,
     names: tuple[str, str, str] = ("1", "2", "3"),
     *,
     titles: list[str] | None = None,
@@ -26,7 +26,7 @@ def ternary(
 
     Parameters
     ----------
-    q : SecondOrder
+    q : SecondOrder or array, shape (n, members, 3)
         Over three classes. Atoms are drawn as discs with an area in proportion to their weight, a
         Dirichlet as filled contours of its density.
     names : tuple of str
@@ -48,8 +48,10 @@ def ternary(
     MissingExtraError
         Without matplotlib.
     """
+    require("matplotlib", package="paperworks-second-order-uncertainty", extra="reproduce")
     from paperworks.shared.plotting import COLOURS, figure
 
+    q = second_order(q)
     if q.classes != 3:
         raise expected("q", "three classes", f"{q.classes} classes")
     count = len(q)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
+import struct
 import sys
 import zipfile
+import zlib
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -29,8 +31,9 @@ class RowFile:
     Parameters
     ----------
     path : str
-        ``.npy``, ``.npz`` (one array besides ``weights`` and ``labels``, plain or
-        compressed) or ``.parquet`` (a column of nested lists).
+        ``.npy``, ``.npz`` (one array besides ``weights`` and ``labels``, plain or compressed) or
+        ``.parquet`` (a column of nested lists besides ``weights`` and ``labels``). An array in
+        Fortran order is read whole.
     kind : {"samples", "logits", "dirichlet"}
         What the numbers are: ``[rows, members, classes]`` probabilities or logits, or
         ``[rows, classes]`` concentrations.
@@ -92,69 +95,58 @@ class RowFile:
         Parameters
         ----------
         path : str, optional
-            A ``.npy`` file, or text with one label a line; by default the array ``labels`` of the
-            npz file.
+            A ``.npy`` file, text with one label a line, or an ``.npz`` or ``.parquet`` file with
+            ``labels``; by default those of the file itself.
+
+        Raises
+        ------
+        InputError
+            For a file without labels or with what are none.
         """
         if path is None:
-            if self.suffix != ".npz" or _LABELS not in self.names:
-                raise expected("--labels", "a file of labels", "none, nor an array labels in FILE")
+            if _LABELS not in self.names:
+                raise expected("--labels", "a file of labels", "none, nor labels in FILE")
             path = self.path
+        with Path(path).open("rb") as file:
+            if not file.read(1):
+                raise expected(path, "labels, one a row", "an empty file")
         try:
-            if path.endswith(".npz"):
-                with np.load(path, allow_pickle=False) as arrays:
-                    values = arrays[_LABELS]
-            elif path.endswith(".npy"):
-                values = np.load(path, allow_pickle=False)
-            else:
-                values = np.loadtxt(path, ndmin=1)
-        except (ValueError, KeyError, zipfile.BadZipFile):
-            raise expected(path, "labels, one a row", "something else") from None
+            values = _read_labels(path)
+        except KeyError:
+            raise expected(path, f"an array {_LABELS}", "no such array") from None
+        except (ValueError, *_DAMAGED) as error:
+            raise expected(path, "labels, one a row", str(error)) from None
         return check_array(f"{path}: labels", values, ndim=1, dtype=np.int64, minimum=0)
 
     def _names(self) -> list[str]:
         if self.suffix == ".npz":
             try:
                 with zipfile.ZipFile(self.path) as archive:
-                    return [
-                        n.removesuffix(".npy") for n in archive.namelist() if n.endswith(".npy")
-                    ]
+                    names = archive.namelist()
+                return [n.removesuffix(".npy") for n in names if n.endswith(".npy")]
             except zipfile.BadZipFile:
                 raise expected(self.path, "an npz file", "no zip archive") from None
         if self.suffix == ".parquet":
-            with self._parquet() as file:
+            with _parquet(self.path) as file:
                 return [field.name for field in file.schema_arrow]
         return []
 
-    def _choose(self, name: str | None) -> str | None:
+    def _choose(self, name: str | None) -> str:
         if self.suffix == ".npy":
-            return None
+            return ""
         if name is not None:
             if name not in self.names:
                 raise expected(f"{self.path}: name", f"one of {', '.join(self.names)}", name)
             return name
-        data = [n for n in self.names if n not in (_WEIGHTS, _LABELS)]
+        data = self.names
         if self.suffix == ".parquet":
-            with self._parquet() as file:
-                data = [f.name for f in file.schema_arrow if "list" in str(f.type).split("<")[0]]
+            with _parquet(self.path) as file:
+                data = [field.name for field in file.schema_arrow if _is_list(field.type)]
+        data = [n for n in data if n not in (_WEIGHTS, _LABELS)]
         if len(data) != 1:
             found = f"{len(data)}: {', '.join(data)}" if data else "none"
             raise InputError(f"{self.path}: expected one array (or --name), found {found}")
         return data[0]
-
-    @contextlib.contextmanager
-    def _parquet(self) -> Generator[Any]:
-        parquet = require(
-            "pyarrow.parquet", package="paperworks-second-order-uncertainty", extra="parquet"
-        )
-        arrow = require("pyarrow", package="paperworks-second-order-uncertainty", extra="parquet")
-        try:
-            file = parquet.ParquetFile(self.path)
-        except arrow.ArrowInvalid:
-            raise expected(self.path, "a parquet file", "something else") from None
-        try:
-            yield file
-        finally:
-            file.close()
 
     def _arrays(self, rows: int | None) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
         if self.suffix == ".parquet":
@@ -202,41 +194,94 @@ class RowFile:
             count = min(size, shape[0] - start)
             yield main.read(count), beside.read(count) if beside else weights
 
-    def _parquet_arrays(self, rows: int | None) -> Iterator[tuple[np.ndarray, None]]:
-        with self._parquet() as file:
+    def _parquet_arrays(self, rows: int | None) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+        weighted = _WEIGHTS in self.names and self.kind != "dirichlet" and self.name != _WEIGHTS
+        columns = [self.name, *[_WEIGHTS] * weighted]
+        axes = (KINDS[self.kind], 2)
+        with _parquet(self.path) as file:
             start = 0
-            for batch in file.iter_batches(batch_size=rows or 4096, columns=[self.name]):
+            size = rows or _rows_that_fit(file.metadata, self.name)
+            for batch in file.iter_batches(batch_size=size, columns=columns):
                 if not batch.num_rows:
                     continue
-                column = batch.column(0)
-                shape = [len(column)]
-                for level in range(KINDS[self.kind] - 1):
-                    if (
-                        not hasattr(column, "flatten")
-                        or "list" not in str(column.type).split("<")[0]
-                    ):
-                        raise expected(
-                            f"{self.path}: {self.name}",
-                            f"{KINDS[self.kind] - 1} nested lists",
-                            f"{level}",
-                        )
-                    lengths = np.asarray(column.value_lengths().fill_null(-1))
-                    if np.any(lengths != lengths[0]) or lengths[0] < 0:
-                        first = int(np.argmax((lengths != lengths[0]) | (lengths < 0)))
-                        row = start + first // int(np.prod(shape[1:], initial=1))
-                        raise expected(
-                            f"{self.path}: {self.name}, row {row}",
-                            "lists of one length",
-                            "another or null",
-                        )
-                    shape.append(int(lengths[0]))
-                    column = column.flatten()
-                if "list" in str(column.type).split("<")[0]:
-                    raise expected(
-                        f"{self.path}: {self.name}", f"{KINDS[self.kind] - 1} nested lists", "more"
-                    )
-                yield column.to_numpy(zero_copy_only=False).reshape(shape), None
-                start += shape[0]
+                values, *weights = (
+                    self._nested(batch.column(name), name, axis, start)
+                    for name, axis in zip(columns, axes, strict=False)
+                )
+                yield values, weights[0] if weights else None
+                start += batch.num_rows
+
+    def _nested(self, column: Any, name: str, axes: int, start: int) -> np.ndarray:
+        """Make an array with this many axes of nested lists."""
+        where, wanted = f"{self.path}: {name}", f"{axes - 1} nested lists"
+        shape = [len(column)]
+        for level in range(axes - 1):
+            if not _is_list(column.type):
+                raise expected(where, wanted, f"{level}")
+            lengths = np.asarray(column.value_lengths().fill_null(-1))
+            wrong = (lengths != lengths[:1]) | (lengths < 1)
+            if wrong.any():
+                row = start + int(np.argmax(wrong)) // math.prod(shape[1:])
+                found = "an empty list, another length or null"
+                raise expected(f"{where}, row {row}", "lists of one length", found)
+            shape.append(int(lengths[0]))
+            column = column.flatten()
+        if _is_list(column.type):
+            raise expected(where, wanted, "more")
+        return column.to_numpy(zero_copy_only=False).reshape(shape)
+
+
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, struct.error)
+"""What readers raise for archives and arrays that were cut or changed."""
+
+
+def _read_labels(path: str) -> np.ndarray:
+    suffix = Path(path).suffix.lower()
+    if suffix == ".npz":
+        with np.load(path, allow_pickle=False) as arrays:
+            return arrays[_LABELS]
+    if suffix == ".parquet":
+        with _parquet(path) as file:
+            return file.read(columns=[_LABELS]).column(_LABELS).to_numpy()
+    if suffix == ".npy":
+        return np.load(path, allow_pickle=False)
+    return np.loadtxt(path, ndmin=1)
+
+
+@contextlib.contextmanager
+def _parquet(path: str) -> Generator[Any]:
+    parquet, arrow = _arrow("pyarrow.parquet"), _arrow("pyarrow")
+    try:
+        file = parquet.ParquetFile(path)
+    except arrow.ArrowInvalid:
+        raise expected(path, "a parquet file", "something else") from None
+    try:
+        yield file
+    except (arrow.ArrowInvalid, OSError) as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
+        raise expected(path, "a parquet file", f"a damaged one: {error}") from None
+    finally:
+        file.close()
+
+
+def _arrow(module: str) -> Any:
+    return require(module, package="paperworks-second-order-uncertainty", extra="parquet")
+
+
+def _is_list(kind: Any) -> bool:
+    return "list" in str(kind).split("<")[0]
+
+
+def _rows_that_fit(metadata: Any, name: str) -> int:
+    """Rows of about a million numbers, by the counts that the file states."""
+    numbers = sum(
+        chunk.num_values
+        for group in map(metadata.row_group, range(metadata.num_row_groups))
+        for chunk in map(group.column, range(group.num_columns))
+        if chunk.path_in_schema.partition(".")[0] == name
+    )
+    return max(1, CHUNK_ENTRIES * metadata.num_rows // max(1, numbers))
 
 
 class _Member:
@@ -253,18 +298,28 @@ class _Member:
             self.shape, fortran, self.dtype = read(handle)
         except (ValueError, KeyError):
             raise expected(path, "arrays in npy format", "something else") from None
-        if self.dtype.kind not in "fiu":
+        if self.dtype.kind not in "fiub":
             raise expected(path, "an array of numbers", f"dtype {self.dtype}")
-        if fortran and len(self.shape) > 1:
-            raise expected(path, "arrays in C order (np.ascontiguousarray)", "Fortran order")
+        self.start = 0
+        self.whole: np.ndarray | None = None
+        if fortran and len(self.shape) > 1:  # its rows are scattered over the file
+            self.whole = self._next(self.shape[::-1]).T
 
     def read(self, rows: int) -> np.ndarray:
-        shape = (rows, *self.shape[1:])
+        if self.whole is not None:
+            self.start += rows
+            return np.ascontiguousarray(self.whole[self.start - rows : self.start])
+        return self._next((rows, *self.shape[1:]))
+
+    def _next(self, shape: tuple[int, ...]) -> np.ndarray:
         data = bytearray(math.prod(shape) * self.dtype.itemsize)
         view, done = memoryview(data), 0
         while done < len(data):
             # Pieces: the archive's reader would make a second copy of what it returns at once.
-            piece = self.handle.read(min(1 << 22, len(data) - done))
+            try:
+                piece = self.handle.read(min(1 << 22, len(data) - done))
+            except _DAMAGED as error:
+                raise expected(self.path, "a whole file", f"a damaged one: {error}") from None
             if not piece:
                 raise expected(self.path, f"{shape} numbers", "the end of the file")
             view[done : done + len(piece)] = piece
@@ -314,20 +369,20 @@ def write_columns(path: str, names: Sequence[str], chunks: Iterator[Sequence[np.
 
 
 def _write_csv(file: Any, names: Sequence[str], chunks: Iterator[Sequence[np.ndarray]]) -> int:
-    rows = 0
-    file.write(",".join(names) + "\n")
+    rows, header = 0, ",".join(names) + "\n"
     for columns in chunks:
+        if not rows:  # not before the first rows are known to be good
+            file.write(header)
         cells = [column.tolist() for column in columns]
         file.writelines(",".join(map(repr, row)) + "\n" for row in zip(*cells, strict=True))
         rows += len(columns[0])
+    if not rows:
+        file.write(header)
     return rows
 
 
 def _write_parquet(path: Path, names: Sequence[str], chunks: Iterator[Sequence[np.ndarray]]) -> int:
-    arrow = require("pyarrow", package="paperworks-second-order-uncertainty", extra="parquet")
-    parquet = require(
-        "pyarrow.parquet", package="paperworks-second-order-uncertainty", extra="parquet"
-    )
+    arrow, parquet = _arrow("pyarrow"), _arrow("pyarrow.parquet")
     rows, writer = 0, None
     try:
         for columns in chunks:

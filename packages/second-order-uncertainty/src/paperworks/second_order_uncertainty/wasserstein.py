@@ -19,7 +19,7 @@ for M members of equal weight simply ``sum_i |S_i - 1| / 2M`` where S_i is the s
 the i-th smallest value of each class.
 
 Each function takes a `SecondOrder` of either kind, in numpy or torch, and keeps device, dtype and
-gradient. All values lie in [0, 1 - 1/K].
+gradient; a plain array is taken as members' probabilities. All values lie in [0, 1 - 1/K].
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from __future__ import annotations
 from array_api_compat import array_namespace, device
 
 from . import dirichlet
-from .distributions import Array, SecondOrder
+from .distributions import Array, SecondOrder, second_order
 
 _TIE = 1e-12
 
 
-def total(q: SecondOrder) -> Array:
+def total(q: SecondOrder | Array) -> Array:
     """Total uncertainty, ``1 - max_y E[theta_y]``.
 
     Parameters
     ----------
-    q : SecondOrder
+    q : SecondOrder or array, shape (n, members, K)
         n rows, K classes.
 
     Returns
@@ -45,16 +45,16 @@ def total(q: SecondOrder) -> Array:
     array, shape (n,)
         In [0, 1 - 1/K]; at least as large as the other two.
     """
-    mean = q.mean()
+    mean = second_order(q).mean()
     return 1 - array_namespace(mean).max(mean, axis=-1)
 
 
-def aleatoric(q: SecondOrder) -> Array:
+def aleatoric(q: SecondOrder | Array) -> Array:
     """Aleatoric uncertainty, ``1 - E[max_y theta_y]``.
 
     Parameters
     ----------
-    q : SecondOrder
+    q : SecondOrder or array, shape (n, members, K)
         n rows, K classes. Finite support costs O(M K) a row; a Dirichlet costs a quadrature, see
         `dirichlet.expected_maximum` for its error.
 
@@ -63,17 +63,18 @@ def aleatoric(q: SecondOrder) -> Array:
     array, shape (n,)
         In [0, 1 - 1/K].
     """
+    q = second_order(q)
     if q.kind == "dirichlet":
         return 1 - dirichlet.expected_maximum(q.values)
     return 1 - q.expectation(array_namespace(q.values).max(q.values, axis=-1))
 
 
-def epistemic(q: SecondOrder) -> Array:
+def epistemic(q: SecondOrder | Array) -> Array:
     """Epistemic uncertainty, ``min_q E|theta - q|_1 / 2`` over class distributions q.
 
     Parameters
     ----------
-    q : SecondOrder
+    q : SecondOrder or array, shape (n, members, K)
         n rows, K classes. Finite support is exact: O(M K log M) a row for equal weights,
         O(M K log M K) for others. A Dirichlet costs a root search, see `dirichlet.epistemic` for
         its error.
@@ -83,15 +84,15 @@ def epistemic(q: SecondOrder) -> Array:
     array, shape (n,)
         In [0, 1 - 1/K]; 0 exactly where Q is a Dirac measure, up to rounding.
     """
-    return _epistemic(q, minimizer=False)[0]
+    return _epistemic(second_order(q), minimizer=False)[0]
 
 
-def minimizer(q: SecondOrder) -> Array:
+def minimizer(q: SecondOrder | Array) -> Array:
     """Class distribution nearest to Q, where the minimum of `epistemic` is taken.
 
     Parameters
     ----------
-    q : SecondOrder
+    q : SecondOrder or array, shape (n, members, K)
         n rows, K classes.
 
     Returns
@@ -100,15 +101,15 @@ def minimizer(q: SecondOrder) -> Array:
         The common-level quantile of the classes, which sums to 1. For two classes it is the
         median. It carries no gradient that `epistemic` would need (envelope theorem).
     """
-    return _epistemic(q, minimizer=True)[1]
+    return _epistemic(second_order(q), minimizer=True)[1]
 
 
-def epistemic_and_minimizer(q: SecondOrder) -> tuple[Array, Array]:
+def epistemic_and_minimizer(q: SecondOrder | Array) -> tuple[Array, Array]:
     """Return what `epistemic` and `minimizer` return, for the price of one.
 
     Parameters
     ----------
-    q : SecondOrder
+    q : SecondOrder or array, shape (n, members, K)
         n rows, K classes.
 
     Returns
@@ -118,7 +119,7 @@ def epistemic_and_minimizer(q: SecondOrder) -> tuple[Array, Array]:
     array, shape (n, K)
         The minimiser.
     """
-    return _epistemic(q, minimizer=True)
+    return _epistemic(second_order(q), minimizer=True)
 
 
 def _epistemic(q: SecondOrder, *, minimizer: bool) -> tuple[Array, Array]:
