@@ -95,6 +95,12 @@ def test_bad_arrays(value, options, message):
     assert str(caught.value) == message
 
 
+def test_integers_that_no_float_holds():
+    with pytest.raises(InputError, match="x: expected a finite number, found an integer too large"):
+        check_number("x", 10**400)
+    assert check_number("x", 10**400, integer=True) == 10**400
+
+
 def test_masked_entries_are_refused():
     values = np.ma.masked_greater([1.0, 2.0, 99.0], 50)
     with pytest.raises(InputError, match="x: expected an array without masked entries, found"):

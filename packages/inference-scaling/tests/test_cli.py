@@ -303,3 +303,88 @@ def test_claims_on_the_users_runs(table, tmp_path):
     run_command(*options, "--out", tmp_path / "none")
     report = json.loads((tmp_path / "none" / SLUG / "report.json").read_text())
     assert {claim["verdict"] for claim in report["claims"]} == {"not tested"}
+
+
+# what was broken by strangers ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("long.csv", "N,D,L\n1e8,1e10," + "3" * 200_000 + "\n", "expected CSV, found"),
+        ("big.jsonl", '{"N": 1e8, "D": 1e10, "L": ' + "9" * 400 + "}\n", "loss: expected a finite"),
+        ("digits.jsonl", '{"N": ' + "9" * 5000 + "}\n", "digits.jsonl:1: expected JSON"),
+        ("deep.jsonl", "[" * 100_000 + "\n", "deep.jsonl:1: expected JSON"),
+        ("bool.jsonl", '{"N": true, "D": 1e10, "L": 2}\n', "params: expected a finite number > 0"),
+    ],
+)
+def test_damaged_runs(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    result = run_command(SLUG, "fit", tmp_path / name)
+    one_line_error(result, message)
+
+
+def test_runs_with_the_line_ends_of_old_spreadsheets(table):
+    old = table.with_name("old.csv")
+    old.write_bytes(table.read_bytes().replace(b"\n", b"\r"))
+    np.testing.assert_array_equal(read_runs(old).loss, read_runs(table).loss)
+
+
+def test_two_sizes_do_not_identify_the_law():
+    params = np.repeat([1e8, 1e9], 5)
+    tokens = params * np.tile([10, 20, 50, 100, 300], 2)
+    with pytest.raises(ValueError, match="params: expected at least three different values"):
+        fitting.fit(params, tokens, LAW.loss(params, tokens), bootstrap=0)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("aliases = 3", "x.aliases: expected a list of names, found 3"),
+        ('aliases = [["a"]]', "x.aliases: expected a list of names"),
+        ('aliases = ["x"]', "x: expected a name of its own"),
+    ],
+)
+def test_bad_hardware_aliases(tmp_path, content, message):
+    entry = "[x]\npeak = { bf16 = 1e12 }\nmemory_bytes = 1e9\nbandwidth_bytes_per_s = 1e9\n"
+    (tmp_path / "h.toml").write_text(entry + content)
+    arguments = ("--loss", 2.5, "--requests", 1e9, "--hardware", "x")
+    result = run_command(SLUG, "plan", *arguments, "--hardware-table", tmp_path / "h.toml")
+    one_line_error(result, message)
+
+
+@pytest.mark.parametrize("number", ["9" * 400, "9" * 5000, "[" * 100_000])
+def test_damaged_law(tmp_path, number):
+    text = f'{{"E": {number}, "A": 400, "B": 400, "alpha": 0.3, "beta": 0.3}}'
+    (tmp_path / "law.json").write_text(text)
+    result = run_command(SLUG, "plan", "--law", tmp_path / "law.json", "--loss", 2, "--requests", 1)
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("verb", "options", "message"),
+    [
+        ("plan", ("--quantize", "int8"), "--quantize: expected --hardware where it is given"),
+        ("plan", ("--dtype", "fp8"), "--dtype: expected --hardware"),
+        ("plan", ("--hardware-table", "none.toml"), "--hardware-table: expected --hardware"),
+        ("plan", ("--format", "csv", "--json"), "--format: expected text or json beside --json"),
+        ("plot", ("--out", "x.png"), "--loss: expected an iso-loss curve or a fit"),
+    ],
+)
+def test_options_that_would_change_nothing(verb, options, message):
+    kind = ("ratios",) if verb == "plot" else ()
+    goal = ("--loss", 2.5) if verb == "plot" else ("--loss", 2.5, "--requests", 1e9)
+    one_line_error(run_command(SLUG, verb, *kind, *goal, *options), message)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--bootstrap", 1), "bootstrap: expected 0 (none) or at least 10 resamples, found 1"),
+        (("--delta", 1e300), "delta: expected a finite number >= 1e-12 and <= 1000000"),
+        (("--overestimate-weight", 1e300), "overestimate_weight: expected a finite number"),
+    ],
+)
+def test_settings_out_of_range(table, options, message):
+    one_line_error(run_command(SLUG, "fit", table, *options), message)

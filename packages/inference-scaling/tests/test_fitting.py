@@ -285,7 +285,7 @@ def test_a_loss_that_rises():
 
 def test_bad_settings(runs):
     for settings_, message in [
-        ({"delta": 0}, "delta: expected a finite number > 0"),
+        ({"delta": 0}, "delta: expected a finite number >= 1e-12"),
         ({"overestimate_weight": -1}, "overestimate_weight: expected"),
         ({"max_ratio": 4}, "runs up to 4 tokens per parameter: expected at least 5"),
         ({"starts": "some"}, "starts: expected 'grid', 'all' or an array"),

@@ -112,6 +112,8 @@ def read_json(path: PathLike) -> Any:
         raise expected(str(path), "JSON in UTF-8", "other bytes") from None
     except json.JSONDecodeError as error:
         raise InputError(f"{path}:{error.lineno}: expected JSON, found: {error.msg}") from None
+    except (ValueError, RecursionError):  # Python's limits of digits and of depth
+        raise expected(str(path), "JSON", "a number too long or lists too deep") from None
 
 
 class Checkpoints:

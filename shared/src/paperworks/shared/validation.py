@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from collections.abc import Collection
 from typing import Any
 
@@ -54,7 +55,10 @@ def check_number(
         value = value[()]
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise expected(name, expectation, value)
-    if not isinstance(value, numbers.Integral):
+    if isinstance(value, numbers.Integral):
+        if not integer and abs(int(value)) > sys.float_info.max:
+            raise expected(name, expectation, "an integer too large for one")
+    else:
         value = float(value)
         if not math.isfinite(value) or (integer and not value.is_integer()):
             raise expected(name, expectation, value)

@@ -112,7 +112,20 @@ def plan(
     from .runs import format_rows
 
     styles = ("text", "csv", "markdown", "json")
-    style = check_choice("--format", "json" if json else format, styles)
+    style = check_choice("--format", format, styles)
+    if json and style not in ("text", "json"):
+        raise expected("--format", "text or json beside --json", style)
+    style = "json" if json else style
+    if hardware is None:
+        _refuse_without(
+            "--hardware",
+            {
+                "--inference-hardware": inference_hardware,
+                "--hardware-table": hardware_table,
+                "--dtype": None if dtype == "bf16" else dtype,
+                "--quantize": None if quantize == "bf16" or memory_gb else quantize,
+            },
+        )
     scaling = _law(law)
     goal = _goal(scaling, chinchilla_params, loss)
     demand = _demand(
@@ -237,6 +250,23 @@ def plot(
     from . import plots
 
     check_choice("KIND", kind, ("ratios", "isoloss", "residuals", "extrapolation"))
+    goal_options = {
+        "--chinchilla-params": chinchilla_params,
+        "--loss": loss,
+        "--inference-tokens": inference_tokens,
+        "--requests": requests,
+    }
+    fit_options = {"--runs": runs, "--max-ratio": max_ratio}
+    if kind == "ratios":
+        _refuse_without("an iso-loss curve or a fit", goal_options | fit_options)
+    elif kind == "isoloss":
+        _refuse_without("a fit", fit_options)
+    else:
+        _refuse_without("ratios or an iso-loss curve", goal_options | {"--hardware": hardware})
+    if hardware is None:
+        unused = {"--hardware-table": hardware_table}
+        unused["--quantize"] = None if quantize == "bf16" else quantize
+        _refuse_without("--hardware", unused)
     if kind in ("ratios", "isoloss"):
         scaling = _law(law)
         per_request = _pair(tokens_per_request)
@@ -261,6 +291,13 @@ def plot(
         except ValueError as error:
             raise InputError(f"{out}: {error}") from None
     typer.echo(f"{kind}: {out}")
+
+
+def _refuse_without(needed: str, options: dict[str, Any]) -> None:
+    """Refuse options that would change nothing."""
+    for name, value in options.items():
+        if value is not None:
+            raise expected(name, f"{needed} where it is given", value)
 
 
 def _fit_figure(kind: str, runs: str | None, max_ratio: float | None) -> Any:

@@ -84,7 +84,12 @@ class Hardware:
         known: dict[str, Hardware] = {}
         for name, entry in content.items():
             hardware = cls._from_entry(name, entry, str(path or "hardware.toml"))
-            for word in (name, *entry.get("aliases", ())):
+            aliases = entry.get("aliases", [])
+            if not isinstance(aliases, list) or not all(isinstance(a, str) for a in aliases):
+                raise expected(f"{path}: {name}.aliases", "a list of names", aliases)
+            for word in (name, *aliases):
+                if word in known:
+                    raise expected(f"{path}: {name}", "a name of its own", f"{word} a second time")
                 known[word] = hardware
         return known
 

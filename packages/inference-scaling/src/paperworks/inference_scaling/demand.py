@@ -139,4 +139,5 @@ class InferenceDemand:
 
 def _integral(rate: float, days: float) -> float:
     """Integrate exp(rate t) over t from 0 to days."""
-    return days if rate == 0 else float(np.expm1(rate * days) / rate)
+    with np.errstate(over="ignore"):  # the demand's own checks name what is infinite
+        return days if rate == 0 else float(np.expm1(rate * days) / rate)

@@ -140,7 +140,8 @@ class ScalingLaw:
         """
         n = check_array("params", params, dtype=np.float64, above=0)
         log_ratio = np.log(self.beta * self.B) - np.log(self.alpha * self.A)
-        return scalar(np.exp((log_ratio + self.alpha * np.log(n)) / self.beta))
+        with np.errstate(over="ignore"):  # the caller's checks name what is infinite
+            return scalar(np.exp((log_ratio + self.alpha * np.log(n)) / self.beta))
 
     def loss_of_chinchilla(self, params: ArrayLike) -> FloatOrArray:
         """Loss of the compute-optimal model with this many parameters."""

@@ -135,6 +135,8 @@ def check_identified(params: np.ndarray, tokens: np.ndarray, loss: np.ndarray) -
     for name, column in (("params", params), ("tokens", tokens), ("loss", loss)):
         if np.all(column == column[0]):
             raise expected(name, "different values", f"{column[0]:.6g} in every run")
+        if len(np.unique(column)) < 3:  # two values cannot tell A from alpha, or B from beta
+            raise expected(name, "at least three different values", "two")
     x, z = np.log(params), np.log(tokens)
     slope = float(np.cov(x, z, ddof=0)[0, 1] / np.var(x))
     if np.std(z - slope * x) < 1e-9 * max(1.0, float(np.std(z))):
@@ -187,6 +189,12 @@ def _warn_duplicates(table: np.ndarray) -> None:
 
 
 def _warn_units(params: np.ndarray, tokens: np.ndarray) -> None:
+    if np.median(params) < 1e3:
+        warnings.warn(
+            "half of the runs have fewer than 1,000 parameters: are they in millions or billions?",
+            RunsWarning,
+            stacklevel=4,
+        )
     few = tokens < params * 1e-3
     if not few.any():
         return
@@ -201,13 +209,17 @@ def _warn_units(params: np.ndarray, tokens: np.ndarray) -> None:
 
 
 def _csv(text: str, path: PathLike) -> list[dict[str, Any]]:
-    reader = csv.DictReader(io.StringIO(text), skipinitialspace=True)
+    # Universal newlines: old spreadsheets end lines with a carriage return alone.
+    reader = csv.DictReader(io.StringIO(text, newline=None), skipinitialspace=True)
     rows = []
-    for row in reader:
-        if None in row or None in row.values():
-            count = len(reader.fieldnames or ())
-            raise expected(f"{path}:{reader.line_num}", f"{count} cells", "another number of them")
-        rows.append(row)
+    try:
+        for row in reader:
+            if None in row or None in row.values():
+                count, where = len(reader.fieldnames or ()), f"{path}:{reader.line_num}"
+                raise expected(where, f"{count} cells", "another number of them")
+            rows.append(row)
+    except csv.Error as error:
+        raise InputError(f"{path}:{reader.line_num}: expected CSV, found: {error}") from None
     return rows
 
 
@@ -218,6 +230,9 @@ def _jsonl(text: str, path: PathLike) -> list[dict[str, Any]]:
             row = json.loads(line)
         except json.JSONDecodeError as error:
             raise InputError(f"{path}:{number}: expected JSON, found: {error.msg}") from None
+        except (ValueError, RecursionError):  # Python's limits of digits and of depth
+            found = "a number too long or lists too deep"
+            raise expected(f"{path}:{number}", "JSON", found) from None
         if not isinstance(row, dict):
             raise expected(f"{path}:{number}", "a JSON object", row)
         rows.append(row)
@@ -230,7 +245,7 @@ def _parquet(path: PathLike) -> list[dict[str, Any]]:
     Path(path).open("rb").close()
     try:
         return pandas.read_parquet(path).to_dict("records")
-    except ValueError as error:  # what pyarrow raises for other files
+    except (ValueError, OSError) as error:  # what pyarrow raises for other and damaged files
         raise InputError(f"{path}: expected a Parquet file: {error}") from None
 
 
@@ -247,8 +262,8 @@ def _column(row: Mapping[str, Any], name: str, path: PathLike) -> str:
 def _number(row: Mapping[str, Any], key: str, where: str, name: str) -> float:
     value: Any = row.get(key)
     try:
-        number = float(value)
-    except (TypeError, ValueError):
+        number = np.nan if isinstance(value, bool | np.bool_) else float(value)
+    except (TypeError, ValueError, OverflowError):
         number = np.nan
     if not np.isfinite(number) or number <= 0:
         raise expected(f"{where}: {name}", "a finite number > 0", value)

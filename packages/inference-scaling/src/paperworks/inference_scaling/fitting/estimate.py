@@ -33,6 +33,7 @@ from paperworks.shared.validation import check_array, check_number
 from .descent import Problem, Solution, jacobian, minimize, objective
 
 POLISHED = 50
+_FEWEST_RESAMPLES = 10
 _AGREEING = 3
 _SAME = 1e-6
 _CHUNK = 250  # resamples a task: fixed, so that the result does not depend on the workers
@@ -237,9 +238,12 @@ def fit(
         params and tokens.
     """
     n, d, y = check_runs(params, tokens, loss)
-    delta = check_number("delta", delta, above=0)
-    weight = check_number("overestimate_weight", overestimate_weight, above=0)
+    delta = check_number("delta", delta, minimum=1e-12, maximum=1e6)
+    weight = check_number("overestimate_weight", overestimate_weight, minimum=1e-6, maximum=1e6)
     bootstrap = check_number("bootstrap", bootstrap, integer=True, minimum=0)
+    if 0 < bootstrap < _FEWEST_RESAMPLES:
+        wanted = f"0 (none) or at least {_FEWEST_RESAMPLES} resamples"
+        raise expected("bootstrap", wanted, bootstrap)
     level = check_number("level", level, above=0, below=1)
     workers = check_number("workers", workers, integer=True, minimum=1)
     used = np.ones(len(n), dtype=bool)
