@@ -44,7 +44,8 @@ def script(copy, name, *arguments, check=True):
 
 
 def test_new_paper_passes_every_check(copy):
-    script(copy, "new-paper", "probe-of-the-house-with-a-long-name", "A Probe")
+    title = "A Probe: Titles That Are So Long That No Line of a Program Can Hold Them Whole"
+    script(copy, "new-paper", "probe-of-the-house-with-a-long-name", title)
     script(copy, "test", "--lint")
     script(copy, "test", "probe-of-the-house-with-a-long-name")
     uv = [house.uv(), "run", "--frozen", "--all-packages", "--all-extras", "--all-groups"]
